@@ -1,0 +1,1 @@
+"""Telemetry for the workers and services of a parallel simulator."""
