@@ -12,7 +12,8 @@
     │   └── QueryError        Prometheus did not answer a query, or refused it         exit 3
     └── AnalysisError         there is not enough data for the question                exit 6
 
-The command line prints such an error as one line, with its cure as a second one; anything else is a fault of ours.
+The command line prints such an error as one line, with its cure as a second one; anything else is
+a fault of ours.
 """
 
 from __future__ import annotations

@@ -1,0 +1,174 @@
+"""What a person sees while a run goes on: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rolltop.model.run import RolloutCounts
+
+_PLAIN_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """The state of a run at a moment; ``elapsed_s`` counts from the first worker's start."""
+
+    counts: RolloutCounts
+    elapsed_s: float
+    busiest: str | None = None
+    busiest_queue: float | None = None
+
+    @property
+    def seconds_per_rollout(self) -> float | None:
+        """Elapsed seconds over completed rollouts, None before the first."""
+        return self.elapsed_s / self.counts.completed if self.counts.completed else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left at the speed so far, None before the first rollout has ended."""
+        if not self.counts.finished:
+            return None
+        left = max(0, self.counts.requested - self.counts.finished)
+        return self.elapsed_s / self.counts.finished * left
+
+
+class ProgressView(Protocol):
+    """Shows a run. None of its methods may raise: a terminal can go away at any moment."""
+
+    def phase(self, text: str) -> None:
+        """A new phase of the run begins."""
+
+    def update(self, status: RunStatus) -> None:
+        """The run has come on."""
+
+    def note(self, text: str) -> None:
+        """Something that a person should know, once."""
+
+    def close(self) -> None:
+        """Nothing more is shown."""
+
+
+def describe(status: RunStatus) -> str:
+    """Return the figures of a status in one line."""
+    counts = status.counts
+    parts = [f"{counts.finished}/{counts.requested} rollouts"]
+    if counts.abandoned:
+        parts.append(f"{counts.abandoned} abandoned")
+    if status.seconds_per_rollout is not None:
+        parts.append(f"{status.seconds_per_rollout:.1f} s/rollout")
+    if status.busiest is not None and status.busiest_queue is not None:
+        parts.append(f"{status.busiest} queue {status.busiest_queue:.0f}")
+    if status.left_s is not None and counts.finished < counts.requested:
+        parts.append(f"about {format_duration(status.left_s)} left")
+    return " · ".join(parts)
+
+
+def format_duration(seconds: float) -> str:
+    """Return ``seconds`` as ``42 s``, ``3:07`` or ``2:03:07``."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004 (a minute)
+        return f"{whole} s"
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
+
+
+class TerminalProgress:
+    """A bar that is redrawn in place."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            console=console,
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        _guarded(self._progress.start)
+
+    def phase(self, text: str) -> None:
+        """Show ``text`` before the bar."""
+        if self._task is None:
+            self._task = self._progress.add_task(text, total=None, figures="")
+        else:
+            self._progress.update(self._task, description=text)
+
+    def update(self, status: RunStatus) -> None:
+        """Move the bar."""
+        if self._task is not None:
+            self._progress.update(
+                self._task,
+                completed=status.counts.finished,
+                total=status.counts.requested,
+                figures=describe(status),
+            )
+
+    def note(self, text: str) -> None:
+        """Print a line above the bar."""
+        _guarded(lambda: self._progress.console.print(text, markup=False, highlight=False))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        _guarded(self._progress.stop)
+
+
+class PlainProgress:
+    """Lines for a log: each phase, each note, and the figures every ten seconds and at the end."""
+
+    def __init__(
+        self, write: Callable[[str], object], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._monotonic = monotonic
+        self._last_s = float("-inf")
+        self._last_text = ""
+
+    def phase(self, text: str) -> None:
+        """Write the phase as a line."""
+        self._say(text)
+
+    def update(self, status: RunStatus) -> None:
+        """Write the figures if they are new and the last ones are old."""
+        text = describe(status)
+        due = self._monotonic() - self._last_s >= _PLAIN_EVERY_S
+        ended = status.counts.finished >= status.counts.requested
+        if text != self._last_text and (due or ended):
+            self._last_s, self._last_text = self._monotonic(), text
+            self._say(text)
+
+    def note(self, text: str) -> None:
+        """Write the note as a line."""
+        self._say(text)
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+    def _say(self, text: str) -> None:
+        _guarded(lambda: self._write(text))
+
+
+def make_progress(console: Console) -> ProgressView:
+    """Return the view that fits where the console writes to."""
+    if console.is_terminal:
+        return TerminalProgress(console)
+    return PlainProgress(lambda text: console.print(text, markup=False, highlight=False))
+
+
+def _guarded(action: Callable[[], object]) -> None:
+    """Do it; a terminal that went away (EIO, a broken pipe) costs the line, never the run."""
+    try:
+        action()
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,101 @@
+"""How many rollouts have ended, read from the results that the simulator writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rolltop.model.run import RolloutCounts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RESULT = "result.json"
+_RESULT_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True)
+class RolloutResult:
+    """What the counts need of one ``result.json``; ``ended_s`` is its modification time, unix."""
+
+    uuid: str
+    scene: str
+    status: str
+    attempts: int
+    first_wave: bool
+    ended_s: float
+
+
+def parse_result(text: str, *, uuid: str, scene: str, ended_s: float) -> RolloutResult | None:
+    """Return the result, or None where ``text`` is no result by the contract."""
+    try:
+        raw: Any = json.loads(text)
+        status = raw["status"]
+        attempts = int(raw.get("attempts") or 1)
+        first_wave = bool(raw.get("first_wave", False))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if status not in ("completed", "abandoned"):
+        return None
+    return RolloutResult(uuid, scene, status, max(1, attempts), first_wave, ended_s)
+
+
+class RolloutWatch:
+    """Reads each new ``rollouts/<scene>/<uuid>/result.json`` once."""
+
+    def __init__(self, folder: Path, *, requested: int) -> None:
+        self._folder = folder
+        self._requested = requested
+        self._results: dict[tuple[str, str], RolloutResult] = {}
+
+    @property
+    def results(self) -> tuple[RolloutResult, ...]:
+        """All results read so far, in the order of their end."""
+        return tuple(sorted(self._results.values(), key=lambda r: r.ended_s))
+
+    def refresh(self) -> RolloutCounts:
+        """Read what is new and return the counts."""
+        for scene in _folders(self._folder):
+            for rollout in _folders(scene.path):
+                key = (scene.name, rollout.name)
+                if key not in self._results:
+                    result = _read(rollout.path, uuid=rollout.name, scene=scene.name)
+                    if result is not None:
+                        self._results[key] = result
+        return self.counts()
+
+    def counts(self) -> RolloutCounts:
+        """Return the counts of what was read; a discarded first-wave rollout is not completed."""
+        results = self._results.values()
+        kept = [r for r in results if not r.first_wave]
+        abandoned = [r for r in kept if r.status == "abandoned"]
+        return RolloutCounts(
+            requested=self._requested,
+            completed=len(kept) - len(abandoned),
+            abandoned=len(abandoned),
+            failed_attempts=sum(r.attempts - (r.status == "completed") for r in results),
+            first_wave=len(self._results) - len(kept),
+            scenes_failed=dict(Counter(r.scene for r in abandoned)),
+        )
+
+
+def _folders(path: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return [e for e in entries if e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _read(folder: str, *, uuid: str, scene: str) -> RolloutResult | None:
+    path = os.path.join(folder, _RESULT)  # noqa: PTH118 (hot: once per rollout and refresh)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            text = file.read(_RESULT_BYTES_MAX)
+            ended_s = os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return None
+    return parse_result(text, uuid=uuid, scene=scene, ended_s=ended_s)
