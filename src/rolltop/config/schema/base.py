@@ -1,0 +1,24 @@
+"""What all parts of the schema share: nothing unknown, nothing changed afterwards, no silent conversion."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+WORD = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Word = Annotated[str, Field(pattern=WORD, max_length=120)]
+"""A name that can be part of a file name and of a label: letters, digits, ``.``, ``_``, ``-``."""
+
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0)]
+"""A duration in seconds, above zero."""
+
+
+class Model(BaseModel):
+    """The base of every section. Validated from JSON, so that lists become tuples, but ``"4"`` no number."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )

@@ -1,0 +1,273 @@
+"""The whole configuration of a run, validated and resolved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+import yaml
+from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+
+from rolltop.config.schema.base import Model, NotNegative, Positive, Seconds, Word
+from rolltop.config.schema.sim import Simulator
+from rolltop.errors import ConfigError
+from rolltop.model.topology import ServicePlacement, Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HIGHEST_PORT = 65535
+
+
+class Run(Model):
+    """Who the run is, and where its files lie."""
+
+    dir: Path
+    """Absolute. `wizard.log_dir` is its other name."""
+    name: Word
+    uuid: str
+    seed: NotNegative = 0
+    """Same seed, same rollouts."""
+
+    @field_validator("uuid")
+    @classmethod
+    def _is_a_uuid(cls, text: str) -> str:
+        try:
+            return str(UUID(text))
+        except ValueError:
+            raise ValueError(f"{text!r} is no uuid") from None
+
+
+class Endpoint(Model):
+    """How the workers use one service."""
+
+    n_concurrent_rollouts: Positive
+    """Rollouts that one instance takes at once."""
+    skip: bool = False
+    """The service is neither started nor called."""
+
+
+class Runtime(Model):
+    """What the workers do."""
+
+    rollouts: Positive = 12
+    steps_per_rollout: Positive
+    """The simulator's own where not given."""
+    max_rollout_retries: NotNegative = 2
+    """How often a failed rollout is tried again before it is abandoned."""
+    nr_workers: Positive = 1
+    endpoints: dict[Word, Endpoint] = Field(min_length=1)
+
+
+class Placement(Model):
+    """Where one service sits."""
+
+    gpus: tuple[NotNegative, ...] | None = Field(default=None, min_length=1)
+    """One container per entry, a repeated index means several on that GPU; null = one CPU container."""
+    replicas_per_container: Positive = 1
+
+
+class Telemetry(Model):
+    """What is measured, and how often."""
+
+    enabled: bool = True
+    strict: bool = False
+    """Telemetry that is missing fails the run, with exit status 7."""
+    worker_interval_s: Seconds = 1.0
+    exporter_interval_s: Seconds = 5.0
+    rule_interval_s: Seconds = 5.0
+
+
+class Ports(Model):
+    """Ports that the run may use."""
+
+    range: tuple[int, int] = (20000, 29999)
+    """First and last."""
+
+    @field_validator("range")
+    @classmethod
+    def _is_a_range(cls, value: tuple[int, int]) -> tuple[int, int]:
+        first, last = value
+        if not 1 <= first <= last <= HIGHEST_PORT:
+            raise ValueError(f"[{first}, {last}] is no range of ports: first <= last, 1 to {HIGHEST_PORT}")
+        return value
+
+
+class Fault(Model):
+    """What goes wrong in every instance of one service."""
+
+    delay_ms: float = Field(default=0.0, ge=0)
+    """Held in the service's slot without burning CPU."""
+    fail_ratio: float = Field(default=0.0, ge=0, le=1)
+    fail_method: str | None = None
+    """The method that fails; every one where not given."""
+    crash_after: Positive | None = None
+    """Calls served, after which the process exits with status 3."""
+
+
+class ChosenSimulator(Simulator):
+    """The simulator of the run, with what the user asks of it."""
+
+    file: Path | None = None
+    """Where its description was read from, if not from an installed package."""
+    faults: dict[Word, Fault] = {}
+
+
+class RunConfig(Model):
+    """The whole configuration of a run; `compose` is the way to make one.
+
+    Invariants: every service of the simulator has a placement and an endpoint, the others are skipped; every capacity
+    is above zero; all paths are absolute; `device` is decided.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    run: Run
+    runtime: Runtime
+    services: dict[Word, Placement]
+    sim: ChosenSimulator
+    telemetry: Telemetry = Telemetry()
+    ports: Ports = Ports()
+    device: Literal["none", "nvidia"] = "none"
+    defines: dict[str, JsonValue] = {}
+    deploy: str = "local"
+    topology_name: str = Field(default="", alias="topology")
+    site: str = "default"
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> RunConfig:
+        for complaint in _complaints(self):
+            raise complaint
+        return self
+
+    def lookup(self, path: str) -> Any:
+        """Return the value at a dotted path such as ``runtime.endpoints.driver.skip``.
+
+        Raises:
+            KeyError: There is nothing at it.
+        """
+        value: Any = self.model_dump(mode="json", by_alias=True)
+        for part in path.split("."):
+            if not isinstance(value, dict):
+                raise KeyError(path)
+            value = value[part]
+        return value
+
+    def cache_size(self, service: str) -> int | None:
+        """Return the cache size of a service by the simulator's knobs, None where it is not mapped."""
+        path = self.sim.knobs.get(f"cache_size.{service}")
+        return None if path is None else int(self.lookup(path))
+
+    def topology(self) -> Topology:
+        """Return the placement of all services, the skipped ones too."""
+        return Topology(
+            services=tuple(self._placement(service) for service in self.services),
+            nr_workers=self.runtime.nr_workers,
+        )
+
+    def _placement(self, service: str) -> ServicePlacement:
+        place, endpoint = self.services[service], self.runtime.endpoints[service]
+        return ServicePlacement(
+            service=service,
+            gpus=(None,) if place.gpus is None else place.gpus,
+            replicas_per_container=place.replicas_per_container,
+            n_concurrent_rollouts=endpoint.n_concurrent_rollouts,
+            skip=endpoint.skip,
+            cache_size=self.cache_size(service),
+        )
+
+    def highest_gpu(self) -> tuple[str, int] | None:
+        """Return the service that uses the highest GPU index, with the index; None on CPUs alone."""
+        used = [
+            (max(place.gpus), name)
+            for name, place in self.services.items()
+            if place.gpus is not None and not self.runtime.endpoints[name].skip
+        ]
+        return (max(used)[1], max(used)[0]) if used else None
+
+    def resolved_yaml(self) -> str:
+        """Return the configuration as YAML, every default and interpolation filled in; nothing is redacted."""
+        data = self.model_dump(mode="json", by_alias=True)
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _complaints(config: RunConfig) -> Iterator[ConfigError]:
+    yield from _services_without_endpoint(config)
+    yield from _services_that_differ(config)
+    yield from _replicas_refused(config)
+    yield from _faults_without_service(config)
+    yield from _knobs_that_lead_nowhere(config)
+    if all(endpoint.skip for endpoint in config.runtime.endpoints.values()):
+        yield ConfigError(
+            "runtime.endpoints: every service is skipped, a run without capacity",
+            hint="set skip=false on at least one",
+        )
+
+
+def _services_without_endpoint(config: RunConfig) -> Iterator[ConfigError]:
+    for service in config.services.keys() - config.runtime.endpoints.keys():
+        path = f"runtime.endpoints.{service}"
+        yield ConfigError(
+            f"{path} is missing: services.{service} is placed, but nothing says how many rollouts it takes",
+            hint=f"+{path}.n_concurrent_rollouts=4",
+        )
+    for service in config.runtime.endpoints.keys() - config.services.keys():
+        yield ConfigError(
+            f"services.{service} is missing: runtime.endpoints.{service} says how it is used, but nothing where it sits",
+            hint=f"+services.{service}.gpus=[0], or ~runtime.endpoints.{service}",
+        )
+
+
+def _services_that_differ(config: RunConfig) -> Iterator[ConfigError]:
+    name = config.sim.name
+    known = config.sim.services
+    for service, endpoint in config.runtime.endpoints.items():
+        if service not in known and not endpoint.skip:
+            yield ConfigError(
+                f"services.{service}: the simulator {name!r} has no such service, it has {', '.join(known)}",
+                hint=f"runtime.endpoints.{service}.skip=true",
+            )
+    for service in known:
+        if service not in config.services:
+            yield ConfigError(
+                f"services.{service} is missing in topology={config.topology_name}: "
+                f"the simulator {name!r} has that service",
+                hint=f"+services.{service}.gpus=[0] +runtime.endpoints.{service}.n_concurrent_rollouts=4",
+            )
+
+
+def _replicas_refused(config: RunConfig) -> Iterator[ConfigError]:
+    for name, place in config.services.items():
+        service = config.sim.services.get(name)
+        if service and place.replicas_per_container > 1 and not service.supports_replicas:
+            gpu = 0 if place.gpus is None else place.gpus[0]
+            yield ConfigError(
+                f"services.{name}.replicas_per_container is {place.replicas_per_container}, "
+                f"but {name} of {config.sim.name!r} does not support replicas",
+                hint=f"repeat its entry instead: services.{name}.gpus=[{gpu},{gpu}]",
+            )
+
+
+def _faults_without_service(config: RunConfig) -> Iterator[ConfigError]:
+    for service in config.sim.faults:
+        if service not in config.sim.services:
+            yield ConfigError(
+                f"sim.faults.{service}: the simulator {config.sim.name!r} has no such service",
+                hint=f"there are: {', '.join(config.sim.services)}",
+            )
+
+
+def _knobs_that_lead_nowhere(config: RunConfig) -> Iterator[ConfigError]:
+    for knob, path in config.sim.knobs.items():
+        try:
+            value = config.lookup(path)
+        except KeyError:
+            yield ConfigError(
+                f"sim.knobs.{knob}: {path} is no path of this configuration",
+                hint=f"+{path}=... adds it",
+            )
+            continue
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if knob.startswith("cache_size.") and not (whole and value >= 1):
+            yield ConfigError(f"{path}: a cache size must be a whole number above 0, not {value!r}")

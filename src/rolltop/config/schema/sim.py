@@ -1,0 +1,160 @@
+"""The contract by which a simulator is brought: what ``sim/<name>.yaml`` holds."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from rolltop.config.schema import templates
+from rolltop.config.schema.base import WORD, Model, Positive, Seconds, Word
+from rolltop.model.plan import HealthKind
+
+KNOBS = ("nr_workers", "gpus", "replicas_per_container", "n_concurrent_rollouts", "cache_size")
+
+
+class Health(Model):
+    """How a process shows that it is ready: gRPC health, an HTTP path that answers 200, or an open port."""
+
+    kind: HealthKind = HealthKind.NONE
+    path: str = Field(default="/", pattern=r"^/")
+    """For HTTP only."""
+
+
+class Process(Model):
+    """A program of the simulator. ``command`` is a list of arguments, never a shell line."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """With templates. `python` as the first word is the interpreter that rolltop runs on."""
+    env: dict[str, str] = {}
+    """Added to the environment, with templates."""
+    image: str | None = None
+    """A container image, for deployments in containers; `deploy=local` starts the command as it is."""
+    health: Health = Health()
+    start_timeout_s: Seconds = 60.0
+    group: Word | None = None
+    """The name in process metrics; the service's own where not given."""
+    metrics: bool = False
+    """It has a page of its own on {metrics_port}."""
+    oom_patterns: tuple[str, ...] = ()
+    """Regular expressions: what its log says when memory ran out."""
+
+    @field_validator("oom_patterns")
+    @classmethod
+    def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return patterns
+
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """Return every text that may hold templates, as (place below the process, text)."""
+        command = [("command", text) for text in self.command]
+        return (*command, *((f"env.{name}", text) for name, text in self.env.items()))
+
+
+class Service(Process):
+    """One of the simulator's services, of which a topology starts one instance or many."""
+
+    supports_replicas: bool = True
+    """Several instances may share a container and its GPU."""
+    batches: bool = False
+    """It serves several calls in one go."""
+
+
+class Scheduler(Process):
+    """The process that hands out rollouts, owns the slots per service and retries."""
+
+
+class Worker(Process):
+    """A process that drives rollouts. It always has a page, on {metrics_port}."""
+
+    supports_stagger: bool = False
+    group: Word | None = "runtime"
+
+
+class StepsPerRollout(Model):
+    """Steps of a rollout, where rollouts may end early."""
+
+    max: Positive
+    """Steps of a rollout that does not end early; `runtime.steps_per_rollout` where that is not given."""
+    mean: float | None = Field(default=None, gt=0)
+    """Over all rollouts, where it is known."""
+
+
+class Scenes(Model):
+    """How many scenes there are, and how they are named."""
+
+    count: Positive = 1000
+    name: str = "scene-{index:04d}"
+    """A format with {index}, 0 to count - 1; part of a path."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_format(cls, name: str) -> str:
+        try:
+            first, second = name.format(index=0), name.format(index=1)
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError(f"{name!r} cannot be filled with {{index}}") from error
+        if first == second:
+            raise ValueError(f"{name!r} has no {{index}}: all scenes would have one name")
+        if not re.fullmatch(WORD, first):
+            raise ValueError(f"{first!r} cannot be the name of a directory")
+        return name
+
+
+def _steps(value: object) -> object:
+    return {"max": value} if not isinstance(value, dict) else value
+
+
+class Simulator(Model):
+    """``sim/<name>.yaml``: all that rolltop knows of a simulator."""
+
+    name: Word
+    services: dict[Word, Service] = Field(min_length=1)
+    worker: Worker
+    scheduler: Scheduler | None = None
+    """Without one, each worker takes its share of the rollouts file."""
+    steps_per_rollout: Annotated[
+        StepsPerRollout, BeforeValidator(_steps, json_schema_input_type=Positive | StepsPerRollout)
+    ]
+    scenes: Scenes = Scenes()
+    knobs: dict[str, str] = {}
+    """Topology knob -> override path that this simulator understands: `cache_size.renderer: defines.nre_cache_size`."""
+    skip: dict[Word, bool] = {}
+    """Services that shipped topologies leave to the simulator: `trafficsim: false` turns traffic on."""
+
+    @field_validator("knobs")
+    @classmethod
+    def _knobs_are_known(cls, knobs: dict[str, str]) -> dict[str, str]:
+        for knob in knobs:
+            kind, _, service = knob.partition(".")
+            if kind not in KNOBS or bool(service) == (kind == "nr_workers"):
+                raise ValueError(
+                    f"{knob!r} is no knob: there are nr_workers and "
+                    + ", ".join(f"{name}.<service>" for name in KNOBS[1:])
+                )
+        return knobs
+
+    @model_validator(mode="after")
+    def _templates_are_known(self) -> Simulator:
+        everywhere = set(templates.EVERYWHERE)
+        if self.scheduler is None:
+            everywhere.discard("scheduler")
+        for name, service in self.services.items():
+            _check(f"sim.services.{name}", service, everywhere | set(templates.OF_SERVICES))
+        if self.scheduler is not None:
+            known = everywhere | set(templates.OF_THE_SCHEDULER)
+            _check("sim.scheduler", self.scheduler, known)
+        _check("sim.worker", self.worker, everywhere | set(templates.OF_WORKERS), page=True)
+        return self
+
+
+def _check(place: str, process: Process, known: set[str], *, page: bool = False) -> None:
+    if not (page or process.metrics):
+        known = known - {"metrics_port"}
+    for below, text in process.texts():
+        templates.check(f"{place}.{below}", (text,), known)
