@@ -1,0 +1,1 @@
+"""What the series say: numbers in, estimates out. Pure numpy, no I/O."""

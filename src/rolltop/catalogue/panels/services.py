@@ -1,0 +1,178 @@
+"""What the services do: how busy they are, who waits for them, what fails."""
+
+from __future__ import annotations
+
+from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section, Threshold
+from rolltop.catalogue.panels.parts import (
+    NO_CALL,
+    NO_SERVER_TIME,
+    mean_by_endpoint,
+    mean_by_service,
+    p95_by_service,
+)
+
+SERVICES: tuple[Panel, ...] = (
+    Panel(
+        key="instances_busy",
+        title="How busy the instances are",
+        unit="share of time",
+        section=Section.SERVICES,
+        queries=(
+            PanelQuery(
+                "sum by (service)"
+                " (rate(rolltop_rpc_endpoint_service_seconds_total{$run}[$window]))"
+                " / count by (service)"
+                " (count by (service, endpoint) (rolltop_rpc_calls_total{$run}))",
+                "{service}",
+            ),
+        ),
+        series=("rolltop_rpc_endpoint_service_seconds_total",),
+        empty_reason=NO_SERVER_TIME,
+        y_max=1.05,
+        thresholds=(Threshold(1.0, "always busy"),),
+        description="Mean over a service's instances. The highest is the bottleneck.",
+    ),
+    Panel(
+        key="calls",
+        title="Calls per second",
+        unit="calls/s",
+        section=Section.SERVICES,
+        queries=(
+            PanelQuery(
+                "sum by (service) (rate(alpasim_rpc_duration_seconds_count{$run}[$window]))",
+                "{service}",
+            ),
+        ),
+        series=("alpasim_rpc_duration_seconds_count",),
+        empty_reason=NO_CALL,
+    ),
+    Panel(
+        key="rpc_mean",
+        title="Duration of a call, mean",
+        unit="s",
+        section=Section.SERVICES,
+        queries=(mean_by_service("alpasim_rpc_duration_seconds"),),
+        series=("alpasim_rpc_duration_seconds_sum",),
+        empty_reason=NO_CALL,
+    ),
+    Panel(
+        key="rpc_p95",
+        title="Duration of a call, 95th percentile",
+        unit="s",
+        section=Section.SERVICES,
+        queries=(p95_by_service("alpasim_rpc_duration_seconds"),),
+        series=("alpasim_rpc_duration_seconds_bucket",),
+        empty_reason=NO_CALL,
+    ),
+    Panel(
+        key="server_queue",
+        title="A call waits in the service, mean",
+        unit="s",
+        section=Section.SERVICES,
+        queries=(mean_by_service("rolltop_rpc_server_queue_seconds"),),
+        series=("rolltop_rpc_server_queue_seconds_sum",),
+        empty_reason=NO_SERVER_TIME,
+    ),
+    Panel(
+        key="server_service",
+        title="A call is served, mean",
+        unit="s",
+        section=Section.SERVICES,
+        queries=(mean_by_service("rolltop_rpc_server_service_seconds"),),
+        series=("rolltop_rpc_server_service_seconds_sum",),
+        empty_reason=NO_SERVER_TIME,
+    ),
+    Panel(
+        key="queue_depth",
+        title="Calls in flight of a worker, max and min",
+        unit="calls",
+        section=Section.SERVICES,
+        queries=(
+            PanelQuery(
+                "max by (service) (max_over_time("
+                "alpasim_rpc_queue_depth_at_start_latest{$run}[$window]))",
+                "{service} max",
+            ),
+            PanelQuery(
+                "min by (service) (avg_over_time("
+                "alpasim_rpc_queue_depth_at_start_latest{$run}[$window]))",
+                "{service} min",
+            ),
+        ),
+        series=("alpasim_rpc_queue_depth_at_start_latest",),
+        empty_reason=NO_CALL,
+        description="Busiest and idlest worker. A low minimum is a worker that starves.",
+    ),
+    Panel(
+        key="failures",
+        title="Failures and retries, so far",
+        unit="calls or attempts",
+        section=Section.SERVICES,
+        queries=(
+            PanelQuery('sum(alpasim_rollouts_total{status="failed",$run})', "failed attempts"),
+            PanelQuery(
+                "sum by (service, code) (rolltop_rpc_failures_total{$run})", "{service} {code}"
+            ),
+            PanelQuery(
+                "sum by (service) (rolltop_rpc_retries_total{$run}) > 0", "{service} retried"
+            ),
+        ),
+        series=("alpasim_rollouts_total", "rolltop_rpc_failures_total"),
+        empty_reason="no worker counted failures",
+    ),
+    Panel(
+        key="endpoint_service",
+        title="A call is served, mean by instance",
+        unit="s, whole run",
+        section=Section.SERVICES,
+        kind=Kind.BARS,
+        queries=(mean_by_endpoint("rolltop_rpc_endpoint_service_seconds_total"),),
+        series=("rolltop_rpc_endpoint_service_seconds_total", "rolltop_rpc_calls_total"),
+        empty_reason=NO_SERVER_TIME,
+        description="One slow instance among many stands out here.",
+    ),
+    Panel(
+        key="endpoint_queue",
+        title="A call waits, mean by instance",
+        unit="s, whole run",
+        section=Section.SERVICES,
+        kind=Kind.BARS,
+        queries=(mean_by_endpoint("rolltop_rpc_endpoint_queue_seconds_total"),),
+        series=("rolltop_rpc_endpoint_queue_seconds_total", "rolltop_rpc_calls_total"),
+        empty_reason=NO_SERVER_TIME,
+    ),
+    Panel(
+        key="method_mean",
+        title="Duration of a call, mean by method",
+        unit="s, whole run",
+        section=Section.SERVICES,
+        kind=Kind.BARS,
+        queries=(
+            PanelQuery(
+                "sum by (service, method)"
+                " (increase(alpasim_rpc_duration_seconds_sum{$run}[$range]))"
+                " / (sum by (service, method)"
+                " (increase(alpasim_rpc_duration_seconds_count{$run}[$range])) > 0)",
+                "{method}",
+            ),
+        ),
+        series=("alpasim_rpc_duration_seconds_sum",),
+        empty_reason=NO_CALL,
+    ),
+    Panel(
+        key="method_p95",
+        title="Duration of a call, 95th percentile by method",
+        unit="s, whole run",
+        section=Section.SERVICES,
+        kind=Kind.BARS,
+        queries=(
+            PanelQuery(
+                "histogram_quantile(0.95, sum by (le, service, method)"
+                " (increase(alpasim_rpc_duration_seconds_bucket{$run}[$range])))",
+                "{method}",
+            ),
+        ),
+        series=("alpasim_rpc_duration_seconds_bucket",),
+        empty_reason=NO_CALL,
+    ),
+)

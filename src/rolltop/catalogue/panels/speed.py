@@ -1,0 +1,100 @@
+"""How fast the run goes."""
+
+from __future__ import annotations
+
+from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section
+from rolltop.catalogue.panels.parts import NO_CALL, NO_STEP, quantiles
+
+SPEED: tuple[Panel, ...] = (
+    Panel(
+        key="rollouts",
+        title="Rollouts",
+        unit="rollouts",
+        section=Section.SPEED,
+        queries=(
+            PanelQuery('sum(alpasim_rollouts_total{status="completed",$run})', "completed"),
+            PanelQuery('sum(alpasim_rollouts_total{status="failed",$run})', "failed attempts"),
+            PanelQuery("sum(rolltop_rollouts_abandoned_total{$run})", "abandoned"),
+        ),
+        series=("alpasim_rollouts_total", "rolltop_rollouts_abandoned_total"),
+        empty_reason="no worker counted rollouts",
+        description="Rollouts so far. An attempt that failed is not a rollout.",
+    ),
+    Panel(
+        key="seconds_per_rollout",
+        title="Seconds per completed rollout, so far",
+        unit="s",
+        section=Section.SPEED,
+        queries=(
+            PanelQuery(
+                "max(alpasim_simulation_elapsed_seconds{$run})"
+                ' / (sum(alpasim_rollouts_total{status="completed",$run}) > 0)',
+                "since the start",
+            ),
+        ),
+        series=("alpasim_simulation_elapsed_seconds", "alpasim_rollouts_total"),
+        empty_reason="no rollout was completed",
+        description="Time since the start over completed rollouts; still falls while it warms up.",
+    ),
+    Panel(
+        key="step_rate",
+        title="Steps per second",
+        unit="steps/s",
+        section=Section.SPEED,
+        queries=(
+            PanelQuery(
+                "sum(rate(alpasim_step_duration_seconds_count{$run}[$window]))", "all workers"
+            ),
+        ),
+        series=("alpasim_step_duration_seconds_count",),
+        empty_reason=NO_STEP,
+        description="The speed of the run: throughput is estimated from this counter.",
+    ),
+    Panel(
+        key="step_duration",
+        title="Duration of a step",
+        unit="s",
+        section=Section.SPEED,
+        queries=quantiles("alpasim_step_duration_seconds"),
+        series=("alpasim_step_duration_seconds_bucket",),
+        empty_reason=NO_STEP,
+    ),
+    Panel(
+        key="rollout_duration",
+        title="Duration of a rollout, so far",
+        unit="s",
+        section=Section.SPEED,
+        queries=(
+            PanelQuery(
+                "sum(alpasim_rollout_duration_seconds_sum{$run})"
+                " / (sum(alpasim_rollout_duration_seconds_count{$run}) > 0)",
+                "mean",
+            ),
+            PanelQuery(
+                "histogram_quantile(0.95,"
+                " sum by (le) (alpasim_rollout_duration_seconds_bucket{$run}))",
+                "95th percentile",
+            ),
+        ),
+        series=("alpasim_rollout_duration_seconds_bucket",),
+        empty_reason="no rollout was completed",
+    ),
+    Panel(
+        key="step_time",
+        title="Where a step's time goes",
+        unit="s of calls per step",
+        section=Section.SPEED,
+        kind=Kind.STACK,
+        queries=(
+            PanelQuery(
+                "sum by (service) (rate(alpasim_rpc_duration_seconds_sum{$run}[$window]))"
+                " / on() group_left()"
+                " (sum(rate(alpasim_step_duration_seconds_count{$run}[$window])) > 0)",
+                "{service}",
+            ),
+        ),
+        series=("alpasim_rpc_duration_seconds_sum", "alpasim_step_duration_seconds_count"),
+        empty_reason=NO_CALL,
+        description="Calls that run side by side count each, so the sum may exceed the step.",
+    ),
+)

@@ -1,0 +1,186 @@
+"""What the runtime workers do."""
+
+from __future__ import annotations
+
+from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section, Threshold
+from rolltop.catalogue.panels.parts import NO_CALL, NO_STEP, p95_by_service, quantiles
+
+
+def _loop_share(state: str) -> PanelQuery:
+    """Return the mean share of time that the workers' event loops spend in a state."""
+    return PanelQuery(
+        f"avg(rate(alpasim_event_loop_{state}_seconds_total{{$run}}[$window]))", state
+    )
+
+
+WORKERS: tuple[Panel, ...] = (
+    Panel(
+        key="worker_steps",
+        title="Steps per second, by worker",
+        unit="steps/s",
+        section=Section.WORKERS,
+        colour_by="worker_id",
+        queries=(
+            PanelQuery(
+                "sum by (worker_id) (rate(alpasim_step_duration_seconds_count{$run}[$window]))",
+                "worker {worker_id}",
+            ),
+        ),
+        series=("alpasim_step_duration_seconds_count",),
+        empty_reason=NO_STEP,
+        description="A worker that stands still is not to be seen in the total.",
+    ),
+    Panel(
+        key="active_rollouts",
+        title="Rollouts under way, by worker",
+        unit="rollouts",
+        section=Section.WORKERS,
+        kind=Kind.STACK,
+        colour_by="worker_id",
+        queries=(
+            PanelQuery(
+                "sum by (worker_id) (alpasim_renderer_active_rollouts{$run})",
+                "worker {worker_id}",
+            ),
+        ),
+        series=("alpasim_renderer_active_rollouts",),
+        empty_reason="no worker says how many rollouts it drives",
+    ),
+    Panel(
+        key="loop_work",
+        title="Event loop at work, by worker",
+        unit="share of time",
+        section=Section.WORKERS,
+        colour_by="worker_id",
+        queries=(
+            PanelQuery(
+                "sum by (worker_id) (rate(alpasim_event_loop_work_seconds_total{$run}[$window]))",
+                "worker {worker_id}",
+            ),
+        ),
+        series=("alpasim_event_loop_work_seconds_total",),
+        empty_reason="no worker profiles its event loop",
+        y_max=1.05,
+        thresholds=(Threshold(1.0, "always at work"),),
+    ),
+    Panel(
+        key="loop",
+        title="Event loop, mean of the workers",
+        unit="share of time",
+        section=Section.WORKERS,
+        kind=Kind.STACK,
+        colour_by="",
+        queries=(_loop_share("work"), _loop_share("poll"), _loop_share("idle")),
+        series=("alpasim_event_loop_idle_seconds_total",),
+        empty_reason="no worker profiles its event loop",
+        y_max=1.05,
+    ),
+    Panel(
+        key="blocking",
+        title="An answer waits for the event loop, 95th percentile",
+        unit="s",
+        section=Section.WORKERS,
+        queries=(p95_by_service("alpasim_rpc_blocking_seconds"),),
+        series=("alpasim_rpc_blocking_seconds_bucket",),
+        empty_reason=NO_CALL,
+    ),
+    Panel(
+        key="gc",
+        title="Garbage collection, by worker",
+        unit="share of time",
+        section=Section.WORKERS,
+        colour_by="worker_id",
+        queries=(
+            PanelQuery(
+                "sum by (worker_id) (rate(alpasim_gc_total_duration_seconds{$run}[$window]))",
+                "worker {worker_id}",
+            ),
+        ),
+        series=("alpasim_gc_total_duration_seconds",),
+        empty_reason="no worker profiles its garbage collector",
+    ),
+    Panel(
+        key="job_queue",
+        title="Rollouts that wait to be started",
+        unit="rollouts",
+        section=Section.WORKERS,
+        queries=(PanelQuery("max(alpasim_job_queue_depth{$run})", "waiting"),),
+        series=("alpasim_job_queue_depth",),
+        empty_reason="no process reports the queue of rollouts",
+    ),
+    Panel(
+        key="scheduler_wait",
+        title="A rollout waits for its slots, mean so far",
+        unit="s",
+        section=Section.WORKERS,
+        colour_by="",
+        queries=(
+            PanelQuery(
+                "sum by (kind) (alpasim_renderer_scheduler_wait_seconds_sum{$run})"
+                " / (sum by (kind) (alpasim_renderer_scheduler_wait_seconds_count{$run}) > 0)",
+                "{kind}",
+            ),
+        ),
+        series=("alpasim_renderer_scheduler_wait_seconds_sum",),
+        empty_reason="no worker says how long a rollout waited for its slots",
+    ),
+    Panel(
+        key="barrier",
+        title="A step waits for its observations",
+        unit="s",
+        section=Section.WORKERS,
+        colour_by="",
+        queries=quantiles("alpasim_observation_barrier_seconds"),
+        series=("alpasim_observation_barrier_seconds_bucket",),
+        empty_reason="no worker has a barrier before the policy",
+    ),
+    Panel(
+        key="scene_cache",
+        title="Scene cache, so far",
+        unit="requests",
+        section=Section.WORKERS,
+        colour_by="",
+        queries=(
+            PanelQuery("sum by (result) (rolltop_scene_cache_requests_total{$run})", "{result}"),
+        ),
+        series=("rolltop_scene_cache_requests_total",),
+        empty_reason="the simulator does not report a scene cache",
+    ),
+    Panel(
+        key="scene_load",
+        title="A scene is loaded, so far",
+        unit="s",
+        section=Section.WORKERS,
+        colour_by="",
+        queries=(
+            PanelQuery(
+                "sum(rolltop_scene_load_seconds_sum{$run})"
+                " / (sum(rolltop_scene_load_seconds_count{$run}) > 0)",
+                "mean",
+            ),
+            PanelQuery(
+                "histogram_quantile(0.95, sum by (le) (rolltop_scene_load_seconds_bucket{$run}))",
+                "95th percentile",
+            ),
+        ),
+        series=("rolltop_scene_load_seconds_bucket",),
+        empty_reason="the simulator does not report the loading of scenes",
+    ),
+    Panel(
+        key="worker_rollouts",
+        title="Rollouts completed, by worker",
+        unit="rollouts, whole run",
+        section=Section.WORKERS,
+        kind=Kind.BARS,
+        colour_by="worker_id",
+        queries=(
+            PanelQuery(
+                "sum by (worker_id)"
+                ' (max_over_time(alpasim_rollouts_total{status="completed",$run}[$range]))',
+                "worker {worker_id}",
+            ),
+        ),
+        series=("alpasim_rollouts_total",),
+        empty_reason="no worker counted rollouts",
+    ),
+)

@@ -1,0 +1,103 @@
+"""The recording rules of a run, as data.
+
+AlpaSim's rule names carry honest values here: completed rollouts only, ``sum(rate())`` and never
+``rate(sum())``. New rules are named ``level:metric:operations``, in base units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import yaml
+
+from rolltop.catalogue.panel import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One recorded series; ``fast`` rules are evaluated every second, the others at leisure."""
+
+    record: str
+    expr: str
+    description: str
+    fast: bool = False
+
+
+def _p95(series: str, extra: str = "") -> str:
+    """Return the 95th percentile of a histogram over a minute, per run."""
+    labels = f"run_uuid, run_name{extra}"
+    return f"histogram_quantile(0.95, sum by ({labels}, le) (rate({series}_bucket[1m])))"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "rolltop:run_steps:rate1m",
+        "sum by (run_uuid, run_name) (rate(alpasim_step_duration_seconds_count[1m]))",
+        "Steps per second of the run, all workers.",
+        fast=True,
+    ),
+    Rule(
+        "alpasim:simulation_rollouts_completed:sum",
+        'sum by (run_uuid, run_name) (alpasim_rollouts_total{status="completed"})',
+        "Rollouts that were completed; no attempt that failed, none that was abandoned.",
+    ),
+    Rule(
+        "alpasim:simulation_seconds_per_rollout:avg",
+        "max by (run_uuid, run_name) (alpasim_simulation_elapsed_seconds)"
+        ' / (sum by (run_uuid, run_name) (alpasim_rollouts_total{status="completed"}) > 0)',
+        "Seconds since the start over completed rollouts; absent until one is completed.",
+    ),
+    Rule(
+        "alpasim:step_duration_seconds:p95",
+        _p95("alpasim_step_duration_seconds"),
+        "95th percentile of a step's duration over a minute.",
+    ),
+    Rule(
+        "alpasim:rollout_duration_seconds:p95",
+        _p95("alpasim_rollout_duration_seconds"),
+        "95th percentile of a rollout's duration over a minute.",
+    ),
+    Rule(
+        "alpasim:rpc_duration_seconds:p95",
+        _p95("alpasim_rpc_duration_seconds", ", method"),
+        "95th percentile of a call's duration over a minute, for every method.",
+    ),
+    Rule(
+        "alpasim:rpc_queue_depth_at_start_latest:max",
+        "max by (run_uuid, run_name, service) (alpasim_rpc_queue_depth_at_start_latest)",
+        "Calls in flight to a service of the busiest worker.",
+    ),
+    Rule(
+        "alpasim:rpc_queue_depth_at_start_latest:min",
+        "min by (run_uuid, run_name, service) (alpasim_rpc_queue_depth_at_start_latest)",
+        "Calls in flight to a service of the idlest worker.",
+    ),
+    Rule(
+        "alpasim:event_loop_idle_fraction:ratio",
+        "avg by (run_uuid, run_name) (rate(alpasim_event_loop_idle_seconds_total[1m]))",
+        "Share of the last minute that the workers' event loops were idle, mean of the workers.",
+    ),
+)
+
+
+def render_rules(*, interval_s: float = 5.0, fast_interval_s: float = 1.0) -> str:
+    """Return the rules as a Prometheus rule file: a fast group and one at ``interval_s``."""
+    groups = (
+        ("rolltop-fast", fast_interval_s, [rule for rule in RULES if rule.fast]),
+        ("rolltop", interval_s, [rule for rule in RULES if not rule.fast]),
+    )
+    document = {"groups": [_group(*group) for group in groups]}
+    return yaml.safe_dump(document, sort_keys=False, width=100)
+
+
+def _group(name: str, interval_s: float, rules: Iterable[Rule]) -> dict[str, object]:
+    """Return one group of a rule file."""
+    return {
+        "name": name,
+        "interval": duration(interval_s),
+        "rules": [{"record": rule.record, "expr": rule.expr} for rule in rules],
+    }

@@ -1,0 +1,153 @@
+"""Panels and their series: queried once, each for itself, so that one that fails harms no other."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rolltop.catalogue.panel import Kind
+from rolltop.errors import RolltopError
+from rolltop.report.reader import RunReader, SeriesSource, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rolltop.catalogue.panel import Panel, PanelQuery
+    from rolltop.model.series import Series
+
+THREADS = 4
+POINTS = 300
+"""Points over time that a panel can show."""
+MIN_WINDOW_S = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class PanelLine:
+    """One series of a panel, (n,) each; a bar has one value. ``colour_key`` names what it is of."""
+
+    legend: str
+    colour_key: str
+    t_s: NDArray[np.float64] = field(repr=False)
+    values: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class PanelData:
+    """A panel with its series, or without any and with the reason."""
+
+    panel: Panel
+    lines: tuple[PanelLine, ...] = ()
+    reason: str | None = None
+    failed: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not self.lines
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """``step_s`` between points and ``window_s`` of ``rate()``, in seconds."""
+
+    step_s: float
+    window_s: float
+
+    @classmethod
+    def of(cls, window: Window, scrape_interval_s: float) -> Resolution:
+        """Return what suits a run of this length, scraped at this interval."""
+        step = max(scrape_interval_s, window.range_s / POINTS)
+        return cls(step, max(4 * scrape_interval_s, 2 * step, MIN_WINDOW_S))
+
+
+def collect_panels(
+    prometheus: SeriesSource | RunReader,
+    panels: Sequence[Panel],
+    start_s: float,
+    end_s: float,
+    step_s: float,
+    *,
+    run_uuid: str = "",
+    window_s: float | None = None,
+    jobs: Mapping[str, bool] | None = None,
+) -> list[PanelData]:
+    """Return the panels with their series, in the order given.
+
+    Args:
+        prometheus: what to ask.
+        panels: what to ask for.
+        start_s: begin, unix seconds.
+        end_s: end, unix seconds.
+        step_s: seconds between points.
+        run_uuid: the run; empty: everything that Prometheus has.
+        window_s: seconds of ``rate()``; by default what suits ``step_s``.
+        jobs: job of the targets -> whether any of them ever answered; None: not known.
+    """
+    window = Window(start_s, end_s)
+    reader = prometheus if isinstance(prometheus, RunReader) else RunReader(prometheus, run_uuid)
+    resolution = Resolution(step_s, window_s or max(4 * step_s, MIN_WINDOW_S))
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="panel") as pool:
+        return list(pool.map(lambda p: _collect(reader, p, window, resolution, jobs), panels))
+
+
+def _collect(
+    reader: RunReader,
+    panel: Panel,
+    window: Window,
+    resolution: Resolution,
+    jobs: Mapping[str, bool] | None,
+) -> PanelData:
+    """Return one panel; whatever a query raises becomes the panel's reason."""
+    absent = _source_reason(panel, jobs)
+    if absent:
+        return PanelData(panel, reason=absent)
+    lines: list[PanelLine] = []
+    try:
+        for query in panel.queries:
+            lines += _lines(reader, panel, query, window, resolution)
+    except RolltopError as error:
+        return PanelData(panel, reason=f"the query failed: {error.message}", failed=True)
+    if not lines:
+        names = ", ".join(panel.series)
+        return PanelData(panel, reason=f"{panel.empty_reason} (no series {names})")
+    return PanelData(panel, tuple(lines))
+
+
+def _source_reason(panel: Panel, jobs: Mapping[str, bool] | None) -> str | None:
+    """Return why the panel's source has nothing, or None where it answered."""
+    source = panel.source
+    if jobs is None or not source.job:
+        return None
+    if source.job not in jobs:
+        return f"no {source.title} in this run (no target of job {source.job})"
+    if not jobs[source.job]:
+        return f"the {source.title} never answered a scrape (job {source.job})"
+    return None
+
+
+def _lines(
+    reader: RunReader, panel: Panel, query: PanelQuery, window: Window, resolution: Resolution
+) -> list[PanelLine]:
+    """Return the series of one query that have a value."""
+    promql = query.render(
+        selector=reader.selector, window_s=resolution.window_s, range_s=window.range_s
+    )
+    if panel.kind is Kind.BARS:
+        answer = reader.instant(promql, window)
+    else:
+        answer = reader.over(promql, window, resolution.step_s)
+    return [
+        PanelLine(query.legend_of(s.labels), _colour_key(panel, query, s), s.t_s, s.values)
+        for s in answer
+        if np.isfinite(s.values).any()
+    ]
+
+
+def _colour_key(panel: Panel, query: PanelQuery, series: Series) -> str:
+    """Return what picks the colour: the value of the panel's label, else the legend."""
+    return series.labels.get(panel.colour_by) or query.legend_of(series.labels)
