@@ -1,0 +1,210 @@
+"""Recording of calls: label look-ups are done once, a call then only touches lists."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+
+from rolltop_instrument import names
+from rolltop_instrument._cells import Cell, Registry
+
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+_DURATION_BOUNDS = names.RPC_DURATION.buckets
+_BLOCKING_BOUNDS = names.RPC_BLOCKING.buckets
+_QUEUE_BOUNDS = names.RPC_SERVER_QUEUE.buckets
+_SERVICE_BOUNDS = names.RPC_SERVER_SERVICE.buckets
+
+
+def method_label(path: str | bytes) -> str:
+    """The ``method`` label of a gRPC path: its last part in snake_case.
+
+    Example:
+        >>> method_label("/sim.Renderer/BatchRenderRgb")
+        'batch_render_rgb'
+    """
+    text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
+    return _HUMPS.sub("_", text.rpartition("/")[2]).lower()
+
+
+class Service:
+    """One service as this worker calls it: its load and its failures."""
+
+    __slots__ = ("_failures", "_registry", "depth", "in_flight", "name", "retries", "server")
+
+    def __init__(self, name: str, registry: Registry) -> None:
+        self.name = name
+        self._registry = registry
+        self.in_flight = 0
+        self.depth = registry.cell(names.RPC_QUEUE_DEPTH, name)
+        self.retries = registry.cell(names.RPC_RETRIES, name)
+        self.server: tuple[Cell, Cell] | None = None
+        self._failures: dict[str, Cell] = {
+            code: registry.cell(names.RPC_FAILURES, name, code) for code in names.KNOWN_CODES
+        }
+
+    def failed(self, code: str) -> None:
+        """Count a call that ended with ``code``."""
+        cell = self._failures.get(code)
+        if cell is None:
+            cell = self._failures[code] = self._registry.cell(names.RPC_FAILURES, self.name, code)
+        cell[0] += 1
+
+    def server_cells(self) -> tuple[Cell, Cell]:
+        """The two server histograms, which exist from the first time that a server says."""
+        if self.server is None:
+            self.server = (
+                self._registry.cell(names.RPC_SERVER_QUEUE, self.name),
+                self._registry.cell(names.RPC_SERVER_SERVICE, self.name),
+            )
+        return self.server
+
+
+class Endpoint:
+    """One instance of a service, ``renderer-3``."""
+
+    __slots__ = ("_name", "_registry", "_service", "calls", "seconds", "server")
+
+    def __init__(self, service: str, name: str, registry: Registry) -> None:
+        self._service = service
+        self._name = name
+        self._registry = registry
+        self.calls = registry.cell(names.RPC_CALLS, service, name)
+        self.seconds = registry.cell(names.RPC_ENDPOINT_SECONDS, service, name)
+        self.server: tuple[Cell, Cell] | None = None
+
+    def server_cells(self) -> tuple[Cell, Cell]:
+        """Summed waiting and serving, which exist from the first time that the server says."""
+        if self.server is None:
+            key = (self._service, self._name)
+            self.server = (
+                self._registry.cell(names.RPC_ENDPOINT_QUEUE_SECONDS, *key),
+                self._registry.cell(names.RPC_ENDPOINT_SERVICE_SECONDS, *key),
+            )
+        return self.server
+
+
+class CallSite:
+    """Calls of one method of one instance: ``begin``, then ``end`` exactly once."""
+
+    __slots__ = ("_blocking", "_duration", "_endpoint", "_make_endpoint", "service")
+
+    def __init__(
+        self,
+        service: Service,
+        method: str,
+        make_endpoint: Callable[[], Endpoint],
+        registry: Registry,
+    ) -> None:
+        self.service = service
+        self._duration = registry.cell(names.RPC_DURATION, service.name, method)
+        self._blocking = registry.cell(names.RPC_BLOCKING, service.name, method)
+        self._make_endpoint = make_endpoint
+        self._endpoint: Endpoint | None = None
+
+    def begin(self) -> None:
+        """A call starts: it is in flight from now."""
+        service = self.service
+        service.in_flight = service.depth[0] = service.in_flight + 1
+        if self._endpoint is None:
+            self._endpoint = self._make_endpoint()
+
+    def end(
+        self,
+        seconds: float,
+        blocking_s: float | None = None,
+        server: tuple[float, float] | None = None,
+        code: str | None = None,
+    ) -> None:
+        """A call has ended.
+
+        Args:
+            seconds: Its duration as its caller saw it.
+            blocking_s: From its completion to the caller's resumption; None if nobody waited.
+            server: Seconds of waiting and of being served in the server; None if it does not say.
+            code: The status, None for OK.
+        """
+        service = self.service
+        service.in_flight -= 1
+        if not service.in_flight:
+            service.depth[0] = 0
+        cell = self._duration
+        cell[bisect_left(_DURATION_BOUNDS, seconds)] += 1
+        cell[-1] += seconds
+        if blocking_s is not None:
+            cell = self._blocking
+            cell[bisect_left(_BLOCKING_BOUNDS, blocking_s)] += 1
+            cell[-1] += blocking_s
+        endpoint = self._endpoint or self._make_endpoint()
+        endpoint.calls[0] += 1
+        endpoint.seconds[0] += seconds
+        if server is not None:
+            self._server_said(endpoint, *server)
+        if code is not None:
+            service.failed(code)
+
+    def _server_said(self, endpoint: Endpoint, queue_s: float, service_s: float) -> None:
+        waiting, serving = self.service.server or self.service.server_cells()
+        waiting[bisect_left(_QUEUE_BOUNDS, queue_s)] += 1
+        waiting[-1] += queue_s
+        serving[bisect_left(_SERVICE_BOUNDS, service_s)] += 1
+        serving[-1] += service_s
+        waited, served = endpoint.server or endpoint.server_cells()
+        waited[0] += queue_s
+        served[0] += service_s
+
+
+class CallBook:
+    """All services, instances and call sites of one worker."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._services: dict[str, Service] = {}
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._sites: dict[tuple[str, str, str], CallSite] = {}
+
+    def service(self, name: str) -> Service:
+        """The service of that name; its counters exist at 0 from now."""
+        found = self._services.get(name)
+        if found is None:
+            found = self._services[name] = Service(name, self._registry)
+        return found
+
+    def _endpoint(self, service: str, name: str) -> Endpoint:
+        key = (service, name)
+        found = self._endpoints.get(key)
+        if found is None:
+            found = self._endpoints[key] = Endpoint(service, name, self._registry)
+        return found
+
+    def site(self, service: str, method: str, endpoint: str) -> CallSite:
+        """The call site of a method of an instance."""
+        key = (service, method, endpoint)
+        found = self._sites.get(key)
+        if found is None:
+            found = self._sites[key] = CallSite(
+                self.service(service),
+                method,
+                lambda: self._endpoint(service, endpoint),
+                self._registry,
+            )
+        return found
+
+
+def status_of(error: BaseException) -> str:
+    """The status code that an exception stands for: gRPC's own where it has one."""
+    code = getattr(error, "code", None)
+    if callable(code):
+        try:
+            name = getattr(code(), "name", None)
+        except Exception:  # noqa: BLE001 - somebody else's exception class
+            name = None
+        if isinstance(name, str):
+            return name
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return "CANCELLED"
+    if isinstance(error, TimeoutError):
+        return "DEADLINE_EXCEEDED"
+    return "UNAVAILABLE" if isinstance(error, ConnectionError) else "UNKNOWN"

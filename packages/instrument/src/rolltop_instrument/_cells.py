@@ -1,0 +1,148 @@
+"""Where values live: plain lists, one per series, and the page that is joined from them.
+
+A scalar's cell is ``[value]``. A histogram's is ``[n_0, ..., n_inf, sum]``: observations per bucket
+(not cumulative) and their sum. Only the thread of the event loop writes to cells on the hot path;
+any thread may read, since copying a list is one step for the interpreter.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+
+from rolltop_instrument.names import WORKER_LABEL, Metric
+
+Cell = list[float]
+
+
+def escape_label(value: str) -> str:
+    """Escape a label value as both text formats want it."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def format_value(value: float) -> str:
+    """Format a sample: whole numbers without a fraction, infinities as the formats spell them."""
+    if isinstance(value, int):
+        return str(value)
+    if value == float("inf"):
+        return "+Inf"
+    if value == float("-inf"):
+        return "-Inf"
+    return "NaN" if value != value else repr(value)  # noqa: PLR0124
+
+
+def observe(cell: Cell, bounds: tuple[float, ...], value: float) -> None:
+    """Count ``value`` into a histogram's cell."""
+    cell[bisect_left(bounds, value)] += 1
+    cell[-1] += value
+
+
+class Family:
+    """The series of one metric in one worker."""
+
+    def __init__(self, metric: Metric, worker_id: str) -> None:
+        self.metric = metric
+        self._worker_id = worker_id
+        self._cells: dict[tuple[str, ...], Cell] = {}
+        self._series: list[tuple[Cell, tuple[str, ...]]] = []
+
+    def cell(self, *values: str) -> Cell:
+        """The cell of the series with these label values; it begins at 0 when it is new.
+
+        Raises:
+            ValueError: The number of values is not the number of the metric's labels.
+        """
+        found = self._cells.get(values)
+        if found is not None:
+            return found
+        if len(values) != len(self.metric.labels):
+            raise ValueError(f"{self.metric.name} has labels {self.metric.labels}, not {values}")
+        cell: Cell = [0] * (len(self.metric.buckets) + 1)
+        if self.metric.kind == "histogram":
+            cell.append(0.0)
+        self._cells[values] = cell
+        self._series.append((cell, self._prefixes(values)))
+        return cell
+
+    def _prefixes(self, values: tuple[str, ...]) -> tuple[str, ...]:
+        """Everything of the series' lines that stands before the value."""
+        name = self.metric.name
+        pairs = [(WORKER_LABEL, self._worker_id), *zip(self.metric.labels, values, strict=True)]
+        labels = ",".join(f'{key}="{escape_label(value)}"' for key, value in pairs)
+        if self.metric.kind != "histogram":
+            return (f"{name}{{{labels}}} ",)
+        bounds = [*map(repr, self.metric.buckets), "+Inf"]
+        return (
+            *(f'{name}_bucket{{{labels},le="{bound}"}} ' for bound in bounds),
+            f"{name}_count{{{labels}}} ",
+            f"{name}_sum{{{labels}}} ",
+        )
+
+    def header(self, openmetrics: bool) -> str:
+        """The lines that introduce the family."""
+        metric = self.metric
+        name = metric.family if openmetrics else metric.name
+        unit = f"# UNIT {name} {metric.unit}\n" if openmetrics and metric.unit else ""
+        return f"# HELP {name} {metric.help}\n# TYPE {name} {metric.kind}\n{unit}"
+
+    def lines(self) -> Iterator[str]:
+        """The family's samples, without line ends."""
+        if self.metric.kind == "histogram":
+            for cell, prefixes in list(self._series):
+                yield from _histogram_lines(cell[:], prefixes)
+        else:
+            for cell, prefixes in list(self._series):
+                yield prefixes[0] + format_value(cell[0])
+
+    def __len__(self) -> int:
+        """How many samples the family puts on the page."""
+        return sum(len(prefixes) for _, prefixes in self._series)
+
+
+def _histogram_lines(values: Cell, prefixes: tuple[str, ...]) -> Iterator[str]:
+    total = 0
+    for prefix, count in zip(prefixes, values[:-1], strict=False):
+        total += int(count)
+        yield f"{prefix}{total}"
+    yield f"{prefixes[-2]}{total}"
+    yield prefixes[-1] + format_value(float(values[-1]))
+
+
+class Registry:
+    """All families of one worker. Nothing of the host's own metrics is touched."""
+
+    def __init__(self, metrics: tuple[Metric, ...], worker_id: str) -> None:
+        self.families: Mapping[str, Family] = {m.name: Family(m, worker_id) for m in metrics}
+        self._refreshers: list[Callable[[], None]] = []
+
+    def family(self, metric: Metric) -> Family:
+        """The family of ``metric``."""
+        return self.families[metric.name]
+
+    def cell(self, metric: Metric, *values: str) -> Cell:
+        """The cell of one series of ``metric``."""
+        return self.families[metric.name].cell(*values)
+
+    def before_render(self, refresh: Callable[[], None]) -> None:
+        """Call ``refresh`` on the page's thread before each page, to bring read-off values."""
+        self._refreshers.append(refresh)
+
+    def chunks(self, *, openmetrics: bool = False) -> Iterator[str]:
+        """The page in pieces of one family each, so that the renderer can pause between them."""
+        for refresh in self._refreshers:
+            refresh()
+        for family in self.families.values():
+            lines = list(family.lines())
+            if lines:
+                lines.append("")
+                yield family.header(openmetrics) + "\n".join(lines)
+        if openmetrics:
+            yield "# EOF\n"
+
+    def render(self, *, openmetrics: bool = False) -> str:
+        """The whole page as text."""
+        return "".join(self.chunks(openmetrics=openmetrics))
+
+    def __len__(self) -> int:
+        """How many samples the page has."""
+        return sum(len(family) for family in self.families.values())

@@ -1,0 +1,114 @@
+"""The context managers that a worker's code holds: a rollout, a timed block, a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rolltop_instrument._calls import CallSite, status_of
+from rolltop_instrument._guest import fault
+
+if TYPE_CHECKING:
+    from rolltop_instrument.worker import WorkerTelemetry
+
+
+class Timed:
+    """Times a block and hands its seconds on if it ends without an exception."""
+
+    __slots__ = ("_began", "_done", "_place")
+
+    def __init__(self, place: str, done: Callable[[float], None]) -> None:
+        self._place = place
+        self._done = done
+        self._began = 0.0
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._began = perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record."""
+        seconds = perf_counter() - self._began
+        if error is None:
+            try:
+                self._done(seconds)
+            except Exception as problem:  # noqa: BLE001 - never into the host
+                fault(self._place, problem)
+
+
+class Rollout:
+    """A rollout under way.
+
+    Attributes:
+        first_wave: It began part-way and is discarded: it counts apart when it succeeds. May be
+            set while the rollout runs.
+    """
+
+    def __init__(self, telemetry: WorkerTelemetry, first_wave: bool) -> None:
+        self._telemetry = telemetry
+        self._began = 0.0
+        self.first_wave = first_wave
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        self._telemetry._rollout_began()  # noqa: SLF001 - two halves of one thing
+        self._began = perf_counter()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record; an exception goes on to the host."""
+        seconds = perf_counter() - self._began
+        self._telemetry._rollout_ended(seconds, error is not None, self.first_wave)  # noqa: SLF001
+
+
+class Call:
+    """A call that is not gRPC's, under way."""
+
+    def __init__(self, site: CallSite | None) -> None:
+        self._site = site
+        self._server: tuple[float, float] | None = None
+        self._began = 0.0
+
+    def server_times(self, *, queue_s: float, service_s: float) -> None:
+        """What the server says about this call, in seconds."""
+        self._server = (queue_s, service_s)
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        if self._site is not None:
+            try:
+                self._site.begin()
+            except Exception as problem:  # noqa: BLE001 - never into the host
+                self._site = None
+                fault("beginning a call", problem)
+        self._began = perf_counter()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record; an exception goes on to the host."""
+        seconds = perf_counter() - self._began
+        if self._site is None:
+            return
+        try:
+            code = None if error is None else status_of(error)
+            self._site.end(seconds, None, self._server, code)
+        except Exception as problem:  # noqa: BLE001 - never into the host
+            fault("recording a call", problem)

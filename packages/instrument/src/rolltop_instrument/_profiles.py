@@ -1,0 +1,166 @@
+"""Profiles of the event loop and of the garbage collector, read off the loop's thread.
+
+The loop's selector is wrapped: the wrapper notes which phase began when, in one tuple. The page's
+thread reads that tuple and adds what has passed since, so that a callback that blocks the loop
+shows as work while it still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from rolltop_instrument._guest import warn
+
+
+class LoopTimes(NamedTuple):
+    """Seconds since the profile began."""
+
+    idle_s: float
+    poll_s: float
+    work_s: float
+
+
+_WORK, _POLL, _IDLE = "work", "poll", "idle"
+
+
+class LoopProfile:
+    """Splits a loop's time into idle, poll and work.
+
+    Args:
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._selector: Any = None
+        self._wrapper: Callable[..., Any] | None = None
+        self._state: tuple[str, float, float, float, float] | None = None
+        self.reason: str | None = "not started"
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin on ``loop``, from its own thread. A loop without a selector has no profile."""
+        selector = getattr(loop, "_selector", None)
+        if selector is None or not callable(getattr(selector, "select", None)):
+            self.reason = f"{type(loop).__module__}.{type(loop).__qualname__} has no selector"
+            warn("no event-loop profile: %s", self.reason)
+            return
+        wrapper = self._wrap(selector.select)
+        try:
+            selector.select = wrapper
+        except AttributeError:
+            self.reason = f"the selector {type(selector).__qualname__} cannot be wrapped"
+            warn("no event-loop profile: %s", self.reason)
+            return
+        self._selector, self._wrapper, self.reason = selector, wrapper, None
+        self._state = (_WORK, self._clock(), 0.0, 0.0, 0.0)
+
+    def _wrap(self, select: Callable[..., Any]) -> Callable[..., Any]:
+        clock = self._clock
+
+        def timed_select(timeout: float | None = None) -> Any:
+            state = self._state
+            if state is None or state[0] is not _WORK:
+                return select(timeout)
+            _, since, idle, poll, work = state
+            began = clock()
+            work += began - since
+            polling = timeout is not None and timeout <= 0
+            self._state = (_POLL if polling else _IDLE, began, idle, poll, work)
+            try:
+                return select(timeout)
+            finally:
+                ended = clock()
+                if self._state is not None:
+                    if polling:
+                        poll += ended - began
+                    else:
+                        idle += ended - began
+                    self._state = (_WORK, ended, idle, poll, work)
+
+        return timed_select
+
+    def read(self) -> LoopTimes | None:
+        """The times until now, the phase that is under way included; None without a profile."""
+        state = self._state
+        if state is None:
+            return None
+        phase, since, idle, poll, work = state
+        now = max(0.0, self._clock() - since)
+        if phase is _WORK:
+            return LoopTimes(idle, poll, work + now)
+        return (
+            LoopTimes(idle + now, poll, work)
+            if phase is _IDLE
+            else LoopTimes(idle, poll + now, work)
+        )
+
+    def stop(self) -> LoopTimes | None:
+        """End, give the selector back as it was, and return the final times."""
+        final = self.read()
+        selector, self._selector, self._state = self._selector, None, None
+        if selector is not None and vars(selector).get("select") is self._wrapper:
+            del selector.select
+        return final
+
+
+class GcTimes(NamedTuple):
+    """Garbage collections since the profile began."""
+
+    total_s: float
+    max_s: float
+    count: int
+
+
+class GcProfile:
+    """Counts and times collections; the longest one is of the last one to two windows.
+
+    Args:
+        window_s: How long a window is.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, window_s: float = 30.0, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._window_s = window_s
+        self._began: float | None = None
+        self._total = 0.0
+        self._count = 0
+        self._window = 0
+        self._max = (0.0, 0.0)
+
+    def start(self) -> None:
+        """Begin."""
+        gc.callbacks.append(self._on_phase)
+
+    def stop(self) -> None:
+        """End and take the hook out again."""
+        if self._on_phase in gc.callbacks:
+            gc.callbacks.remove(self._on_phase)
+
+    def _on_phase(self, phase: str, _info: dict[str, int]) -> None:
+        if phase == "start":
+            self._began = self._clock()
+        elif self._began is not None:
+            now = self._clock()
+            seconds = now - self._began
+            self._began = None
+            self._total += seconds
+            self._count += 1
+            before, current = self._turn(now)
+            self._max = (before, max(current, seconds))
+
+    def _turn(self, now: float) -> tuple[float, float]:
+        """The longest of the window before and of the current one."""
+        window = int(now // self._window_s)
+        if window != self._window:
+            before = self._max[1] if window == self._window + 1 else 0.0
+            self._window, self._max = window, (before, 0.0)
+        return self._max
+
+    def read(self) -> GcTimes:
+        """The totals until now."""
+        return GcTimes(self._total, max(self._turn(self._clock())), self._count)

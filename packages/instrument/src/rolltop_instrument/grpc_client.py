@@ -1,0 +1,289 @@
+"""gRPC aio client interceptors for the four kinds of calls. Needs the extra ``grpc``.
+
+What the host gets back is a call object that behaves as gRPC's own: it is one, wrapped only where
+a coroutine waits in it, since the moment of its resumption is to be stamped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from time import perf_counter
+from typing import Any
+
+import grpc
+import grpc.aio
+from grpc.aio import ClientInterceptor
+
+from rolltop_instrument import names
+from rolltop_instrument._calls import CallBook, CallSite, method_label, status_of
+from rolltop_instrument._guest import fault
+
+__all__ = ["client_interceptors"]
+
+
+def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that needs no waiting (a finished call's status); else None."""
+    try:
+        coroutine.send(None)
+    except StopIteration as result:
+        return result.value
+    coroutine.close()
+    return None
+
+
+def _failure(call: Any) -> str | None:
+    """The name of a finished call's status, None for OK."""
+    status = _drive(call.code())
+    return None if status is grpc.StatusCode.OK else getattr(status, "name", "UNKNOWN")
+
+
+def server_times(metadata: Any) -> tuple[float, float] | None:
+    """Seconds of waiting and serving in trailing metadata; None where the server does not say."""
+    queue = service = None
+    for key, value in metadata or ():
+        if key == names.QUEUE_KEY:
+            queue = value
+        elif key == names.SERVICE_KEY:
+            service = value
+    if queue is None or service is None:
+        return None
+    try:
+        return max(0, int(queue)) * 1e-6, max(0, int(service)) * 1e-6
+    except ValueError:
+        return None
+
+
+class _Pending:
+    """One call under way; it is its own done callback."""
+
+    __slots__ = ("_began", "_done_at", "_recorded", "_site", "waiting")
+
+    def __init__(self, site: CallSite) -> None:
+        self._site = site
+        self._recorded = False
+        self._done_at = 0.0
+        self.waiting = 0
+        site.begin()
+        self._began = perf_counter()
+
+    def __call__(self, call: Any) -> None:
+        """gRPC has completed the call. Whoever waits for it records it when it resumes."""
+        self._done_at = perf_counter()
+        if not self.waiting:
+            self._record(self._done_at, None, call)
+
+    def resumed(self, entered: float, call: Any, error: BaseException | None) -> None:
+        """The coroutine that waited since ``entered`` goes on."""
+        now = perf_counter()
+        self.waiting -= 1
+        done_at = self._done_at
+        if done_at and not self._recorded:
+            self._record(now, now - (done_at if done_at > entered else entered), call, error)
+
+    def _record(
+        self, now: float, blocking_s: float | None, call: Any, error: BaseException | None = None
+    ) -> None:
+        self._recorded = True
+        try:
+            code = _failure(call) if error is None else status_of(error)
+            said = server_times(_drive(call.trailing_metadata()))
+            self._site.end(now - self._began, blocking_s, said, code)
+        except Exception as problem:  # noqa: BLE001 - the host's call goes on
+            fault("recording a call", problem)
+
+    def failed(self, error: BaseException) -> None:
+        """No call came of it: an interceptor further in raised."""
+        if not self._recorded:
+            self._recorded = True
+            self._site.end(perf_counter() - self._began, None, None, status_of(error))
+
+    def watch(self, call: Any) -> None:
+        """Be told of the call's completion, at once if it is there already."""
+        if call.done():
+            self(call)
+        else:
+            call.add_done_callback(self)
+
+
+class _Delegate:
+    """A call object that leaves everything to the call it wraps.
+
+    Its kinds are registered as gRPC's own, so that gRPC takes them for calls whatever abstract
+    methods its release has.
+    """
+
+    _call: Any
+
+    def __init__(self, call: Any, pending: _Pending) -> None:
+        self._call = call
+        self._pending = pending
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def __del__(self) -> None:
+        # gRPC cancels a call that nobody holds any more. Our done callback makes its object live
+        # until a full collection, so the wrapper does it in its place.
+        call = self.__dict__.get("_call")
+        if call is not None and not call.done():
+            call.cancel()
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        self._call.add_done_callback(lambda _call: callback(self))
+
+
+class _UnaryResponse(_Delegate):
+    def __await__(self) -> Generator[Any, None, Any]:
+        pending, call = self._pending, self._call
+        pending.waiting += 1
+        entered = perf_counter()
+        try:
+            response = yield from call.__await__()
+        except BaseException as error:
+            pending.resumed(entered, call, error)
+            raise
+        pending.resumed(entered, call, None)
+        return response
+
+
+class _StreamResponse(_Delegate):
+    _messages: AsyncIterator[Any] | None = None
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        if self._messages is None:
+            self._messages = self._iterate()
+        return self._messages
+
+    async def _iterate(self) -> AsyncIterator[Any]:
+        pending, call = self._pending, self._call
+        messages = call.__aiter__()
+        while True:
+            pending.waiting += 1
+            entered = perf_counter()
+            try:
+                message = await messages.__anext__()
+            except StopAsyncIteration:
+                pending.resumed(entered, call, None)
+                return
+            except BaseException as error:
+                pending.resumed(entered, call, error)
+                raise
+            pending.waiting -= 1
+            yield message
+
+    async def read(self) -> Any:
+        pending, call = self._pending, self._call
+        pending.waiting += 1
+        entered = perf_counter()
+        try:
+            message = await call.read()
+        except BaseException as error:
+            pending.resumed(entered, call, error)
+            raise
+        pending.resumed(entered, call, None)
+        return message
+
+
+@grpc.aio.UnaryUnaryCall.register
+class _UnaryUnaryCall(_UnaryResponse):
+    """A wrapped unary-unary call."""
+
+
+@grpc.aio.StreamUnaryCall.register
+class _StreamUnaryCall(_UnaryResponse):
+    """A wrapped stream-unary call."""
+
+
+@grpc.aio.UnaryStreamCall.register
+class _UnaryStreamCall(_StreamResponse):
+    """A wrapped unary-stream call."""
+
+
+@grpc.aio.StreamStreamCall.register
+class _StreamStreamCall(_StreamResponse):
+    """A wrapped stream-stream call."""
+
+
+class _Interceptor:
+    """What the four have in common: one service, one instance."""
+
+    def __init__(self, sites: _Sites) -> None:
+        self._sites = sites
+
+    async def _intercept(
+        self, wrapper: type[_Delegate], continuation: Any, details: Any, request: Any
+    ) -> Any:
+        pending = self._sites.begin(details.method)
+        if pending is None:
+            return await continuation(details, request)
+        try:
+            call = await continuation(details, request)
+        except BaseException as error:
+            pending.failed(error)
+            raise
+        try:
+            pending.watch(call)
+            return wrapper(call, pending)
+        except Exception as problem:  # noqa: BLE001 - the host gets its call, whatever befalls us
+            fault("watching a call", problem)
+            return call
+
+
+class _Sites:
+    """Call sites of one instance, by gRPC path."""
+
+    def __init__(self, book: CallBook, service: str, endpoint: str) -> None:
+        self._book = book
+        self._service = service
+        self._endpoint = endpoint
+        self._by_path: dict[str | bytes, CallSite] = {}
+
+    def begin(self, path: str | bytes) -> _Pending | None:
+        try:
+            site = self._by_path.get(path)
+            if site is None:
+                site = self._book.site(self._service, method_label(path), self._endpoint)
+                self._by_path[path] = site
+            return _Pending(site)
+        except Exception as problem:  # noqa: BLE001 - the call is made, recorded or not
+            fault("beginning a call", problem)
+            return None
+
+
+class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):
+    async def intercept_unary_unary(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:
+        return await self._intercept(_UnaryUnaryCall, continuation, client_call_details, request)
+
+
+class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):
+    async def intercept_unary_stream(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:
+        return await self._intercept(_UnaryStreamCall, continuation, client_call_details, request)
+
+
+class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):
+    async def intercept_stream_unary(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
+        return await self._intercept(
+            _StreamUnaryCall, continuation, client_call_details, request_iterator
+        )
+
+
+class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):
+    async def intercept_stream_stream(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
+        return await self._intercept(
+            _StreamStreamCall, continuation, client_call_details, request_iterator
+        )
+
+
+def client_interceptors(book: CallBook, service: str, endpoint: str) -> list[ClientInterceptor]:
+    """The interceptors of a channel to one instance; gRPC wants one per kind of call."""
+    book.service(service)
+    sites = _Sites(book, service, endpoint)
+    return [_UnaryUnary(sites), _UnaryStream(sites), _StreamUnary(sites), _StreamStream(sites)]
