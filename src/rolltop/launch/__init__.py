@@ -1,0 +1,1 @@
+"""From configuration to running processes: plan, ports, guard, supervisor, deployments."""

@@ -1,0 +1,193 @@
+"""The launcher's end of the guard: start it, send commands, receive events, outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rolltop.errors import LaunchError
+from rolltop.launch import guard, proctree
+from rolltop.launch.diagnosis import ProcessExit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+GUARD = "guard"
+"""The name under which the guard's own death is reported."""
+_BOOT = "import sys; sys.path.append(sys.argv[2]); from rolltop.launch.guard import main; main()"
+_LINE_LIMIT = 1 << 22
+_READY_TIMEOUT_S = 30.0
+_END_TIMEOUT_S = guard.END_GRACE_S + 7.0
+
+
+def guard_command(fd: int, launcher: int) -> list[str]:
+    """Return the guard's command line: no site packages, so that it starts in milliseconds."""
+    source = Path(guard.__file__).parents[2]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        _BOOT,
+        "rolltop-guard",
+        str(source),
+        str(fd),
+        str(launcher),
+    ]
+
+
+class GuardClient:
+    """A running guard. ``on_event`` gets each event, ``on_lost`` one call if the guard dies.
+
+    While it is open this process is a subreaper: what the guard leaves behind when it is
+    killed falls to this process, and is ended here.
+    """
+
+    def __init__(
+        self, on_event: Callable[[dict[str, Any]], None], on_lost: Callable[[ProcessExit], None]
+    ) -> None:
+        self._on_event = on_event
+        self._on_lost = on_lost
+        self._process: subprocess.Popen[bytes] | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._reader_task: asyncio.Task[None] | None = None
+        self._sessions: dict[str, int] = {}
+        self._was_subreaper = False
+        self._closing = False
+
+    @property
+    def pid(self) -> int | None:
+        """The guard's pid, None while none runs."""
+        return None if self._process is None else self._process.pid
+
+    async def open(self, log: Path | None = None) -> None:
+        """Start the guard in a session of its own; what it has to say in distress goes to ``log``.
+
+        Raises:
+            LaunchError: if it does not report for duty.
+        """
+        ours, theirs = socket.socketpair()
+        self._was_subreaper = guard.set_subreaper(on=True)
+        with theirs:
+            self._process = _start_guard(theirs.fileno(), log or Path(os.devnull))
+        reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=_LINE_LIMIT)
+        try:
+            async with asyncio.timeout(_READY_TIMEOUT_S):
+                ready = await reader.readline()
+        except TimeoutError:
+            ready = b""
+        if not ready:
+            await self.close()
+            raise LaunchError("the guard of the run's processes did not start")
+        self._reader_task = asyncio.create_task(self._read(reader))
+
+    async def send(self, command: dict[str, Any]) -> None:
+        """Send one command.
+
+        Raises:
+            LaunchError: if the guard has gone.
+        """
+        if self._writer is None or self._writer.is_closing():
+            raise LaunchError("the guard of the run's processes is not running")
+        self._writer.write(json.dumps(command).encode() + b"\n")
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def close(self) -> None:
+        """Let the guard end everything that is left, and wait for it."""
+        self._closing = True
+        if self._writer is not None:
+            self._writer.close()
+        if self._process is not None:
+            await asyncio.to_thread(self._await_end, self._process)
+        if self._reader_task is not None:
+            self._reader_task.cancel()
+            await asyncio.gather(self._reader_task, return_exceptions=True)
+        guard.set_subreaper(on=self._was_subreaper)
+
+    def _await_end(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            end_adopted(process.pid, self._sessions.values())
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if event["event"] == "spawned":
+            self._sessions[event["name"]] = event["pid"]
+        elif event["event"] == "gone":
+            self._sessions.pop(event["name"], None)
+        self._on_event(event)
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                self._note(json.loads(line))
+        if self._closing or self._process is None:
+            return
+        if self._writer is not None:
+            self._writer.close()
+        status = await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(end_adopted, self._process.pid, self._sessions.values())
+        self._on_lost(_exit_of_guard(self._process.pid, status))
+
+
+def _start_guard(fd: int, log: Path) -> subprocess.Popen[bytes]:
+    if not log.exists():
+        log.touch(0o640)
+    with log.open("ab") as errors:
+        return subprocess.Popen(
+            guard_command(fd, os.getpid()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd="/",
+            start_new_session=True,
+            pass_fds=(fd,),
+        )
+
+
+def _exit_of_guard(pid: int, status: int) -> ProcessExit:
+    if status < 0:
+        return ProcessExit(GUARD, pid, signal=-status)
+    return ProcessExit(GUARD, pid, status=status)
+
+
+def end_adopted(guard_pid: int, started: Iterable[int], root: str = proctree.PROC) -> None:
+    """SIGKILL what a dead guard left behind: its orphans are this process's children now.
+
+    They are known by their session (a process that the guard started, ``started``, leads one)
+    or by their environment; the launcher's own children are left alone. Those that the guard
+    started itself die with it (``PR_SET_PDEATHSIG``) and are reaped here.
+    """
+    killer = guard.Killer(root)
+    sessions = set(started)
+    until = time.monotonic() + guard.END_GRACE_S
+    idle = 0
+    while idle < 2 and time.monotonic() < until:  # noqa: PLR2004 - two scans: one may miss a birth
+        children = proctree.children_of(proctree.scan(root))
+        mine = [c for c in children.get(os.getpid(), ()) if _was_of(c, guard_pid, sessions, root)]
+        sessions.update(c.sid for c in mine if c.sid != os.getsid(0))
+        trees = [p for c in mine for p in (c, *proctree.below(children, c.pid))]
+        killer.kill(killer.within_reach(trees))
+        for proc in mine:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(proc.pid, os.WNOHANG)
+        idle = 0 if trees else idle + 1
+        time.sleep(0.005)
+
+
+def _was_of(child: proctree.Proc, guard_pid: int, sessions: set[int], root: str) -> bool:
+    if child.sid in sessions:
+        return True
+    mark = proctree.environment(child.pid, root).get(guard.MARK_GUARD, "")
+    return mark.startswith(f"{guard_pid}-")
