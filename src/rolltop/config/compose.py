@@ -1,6 +1,7 @@
-"""From what the user wrote to a `RunConfig`: Hydra's groups and override grammar, validated by the schema.
+"""From what the user wrote to a `RunConfig`: Hydra's groups and overrides, then the schema.
 
-The only module that knows Hydra. It is imported when it is used, since it takes longer than all the rest.
+The only module that knows Hydra, which is imported when it is used: it takes longer than all the
+rest.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 CONF = Path(__file__).with_name("conf")
 GROUPS = ("deploy", "topology", "sim", "site")
 _SIM_OF_FILE = "__file__"
-_GRAMMAR = "key=value, +key=value or ~key; quote a value that holds any of , = [ ] { } as in key='a,b'"
+_GRAMMAR = (
+    "key=value, +key=value or ~key; quote a value that holds any of , = [ ] { } as in key='a,b'"
+)
 _one_at_a_time = threading.Lock()  # Hydra's state is global
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Overrides that Hydra can take, those on groups apart, and the simulator's file if there is one."""
+    """Overrides that Hydra can take, those on groups apart; the simulator's file, if any."""
 
     groups: tuple[str, ...]
     values: tuple[str, ...]
@@ -54,7 +57,8 @@ def compose(
     """Return the configuration that the overrides ask for.
 
     Args:
-        overrides: In Hydra's grammar: ``topology=2gpu``, ``runtime.nr_workers=4``, ``+defines.x=[1,2]``, ``~defines.x``.
+        overrides: In Hydra's grammar: ``topology=2gpu``, ``runtime.nr_workers=4``,
+            ``+defines.x=[1,2]``, ``~defines.x``.
         cwd: The directory that relative paths start from.
         run_uuid: The run's uuid, unless an override sets one; a new one where not given.
         started: The time in the name of the default run directory; now where not given.
@@ -139,7 +143,9 @@ def _group_override(text: str, parsed: Override) -> str:
 
 
 def _value_override(text: str, key: str) -> str:
-    sign, rest = (text[: -len(text.lstrip("+~"))], text.lstrip("+~")) if text[0] in "+~" else ("", text)
+    sign, rest = (
+        (text[: -len(text.lstrip("+~"))], text.lstrip("+~")) if text[0] in "+~" else ("", text)
+    )
     if key == "wizard.log_dir":
         return f"{sign}run.dir{rest.removeprefix(key)}"
     if translate.is_at_or_below(key, "sim.faults") and sign != "~":
@@ -177,7 +183,7 @@ def _hydra(overrides: Sequence[str], folders: Mapping[str, Path]) -> DictConfig:
 
 
 def _known_paths(request: _Request, folders: Mapping[str, Path]) -> list[str]:
-    """Return all dotted paths there are without the user's values; none if the groups themselves do not fit."""
+    """Return all dotted paths without the user's values; none if the groups do not fit."""
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
 
@@ -196,7 +202,9 @@ def _as_dict(tree: object) -> dict[str, Any]:
 def _options(folders: Mapping[str, Path]) -> dict[str, set[str]]:
     return {
         group: {
-            file.stem for folder in (CONF, *folders.values()) for file in folder.glob(f"{group}/*.yaml")
+            file.stem
+            for folder in (CONF, *folders.values())
+            for file in folder.glob(f"{group}/*.yaml")
         }
         for group in GROUPS
     }
@@ -242,7 +250,7 @@ def _load(path: Path) -> dict[str, Any]:
 def _settle_run(
     cfg: DictConfig, choices: Mapping[str, str], cwd: Path, run_uuid: str, started: datetime
 ) -> None:
-    """Fill in what depends on the user's machine and on the time, before interpolations are resolved."""
+    """Fill in what depends on machine and time, before interpolations are resolved."""
     from omegaconf import DictConfig
 
     for section in ("run", "runtime", "defines", "sim"):
@@ -258,7 +266,9 @@ def _settle_run(
         cfg.defines.filesystem = str(cwd / str(cfg.defines.get("filesystem", "data")))
         if cfg.runtime.get("steps_per_rollout") is None:
             steps = cfg.sim.get("steps_per_rollout")
-            cfg.runtime.steps_per_rollout = steps.get("max") if isinstance(steps, DictConfig) else steps
+            cfg.runtime.steps_per_rollout = (
+                steps.get("max") if isinstance(steps, DictConfig) else steps
+            )
     except _omegaconf_error() as error:
         raise translate.from_omegaconf(error) from None
 

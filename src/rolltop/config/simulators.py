@@ -1,4 +1,4 @@
-"""Where simulators are found: installed packages, by an entry point in the group ``rolltop.simulators``."""
+"""Where simulators are found: in packages with an entry point in ``rolltop.simulators``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ PREFERRED = "driving"
 
 
 def installed_folders() -> dict[str, Path]:
-    """Return the configuration folder of each installed simulator package, by the entry point's name.
+    """Return the configuration folder of each installed simulator, by its entry point's name.
 
-    The packages are looked up, not imported: their imports may be heavy. One without a ``conf/sim`` is left out.
+    The packages are looked up, not imported: their imports may be heavy. One without a
+    ``conf/sim`` is left out.
     """
     folders = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

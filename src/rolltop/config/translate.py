@@ -1,4 +1,4 @@
-"""Complaints of Hydra, OmegaConf and pydantic in the words of the user: the place, the nearest known one, the cure."""
+"""Complaints of Hydra, OmegaConf and pydantic in the user's words: the place and the cure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
+LONGEST_SHOWN = 60
 NOT_YET: dict[str, str] = {
     "slurm": "deploy=local is the only deployment of this version",
     "runtime.stagger": "all rollouts start as soon as there is a slot",
@@ -96,7 +97,9 @@ _NO_SUCH_KEY = re.compile(
 _TAKEN = re.compile(r"An item is already at '([^']+)'")
 
 
-def from_hydra(error: Exception, *, known: Iterable[str], options: Mapping[str, Iterable[str]]) -> ConfigError:
+def from_hydra(
+    error: Exception, *, known: Iterable[str], options: Mapping[str, Iterable[str]]
+) -> ConfigError:
     """Return Hydra's complaint in our words.
 
     Args:
@@ -111,7 +114,9 @@ def from_hydra(error: Exception, *, known: Iterable[str], options: Mapping[str, 
     if found := _NO_SUCH_KEY.search(text):
         return unknown_key(found[1] or found[2], known)
     if found := _TAKEN.search(text):
-        return ConfigError(f"+{found[1]}: the key is there already", hint=f"{found[1]}=... changes it")
+        return ConfigError(
+            f"+{found[1]}: the key is there already", hint=f"{found[1]}=... changes it"
+        )
     return ConfigError(one_line(text))
 
 
@@ -172,8 +177,9 @@ def _words(detail: ErrorDetails) -> str:
 
 _CURES: dict[str, str] = {
     "n_concurrent_rollouts": "0 would be a capacity of zero; skip=true leaves the service out",
-    "replicas_per_container": "0 would be a capacity of zero; runtime.endpoints.<s>.skip=true leaves a service out",
-    "gpus": "no entry would be a capacity of zero; null is one CPU container, [0,0] two containers on GPU 0",
+    "replicas_per_container": "0 would be a capacity of zero; "
+    "runtime.endpoints.<s>.skip=true leaves the service out",
+    "gpus": "no entry would be a capacity of zero; null is one CPU container, [0,0] two on GPU 0",
 }
 
 _WANTED: dict[str, str] = {
@@ -203,7 +209,7 @@ _WANTED: dict[str, str] = {
 
 def _shown(value: object) -> str:
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:

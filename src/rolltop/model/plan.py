@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rolltop.model.target import TargetGroup
 
 
 class Role(StrEnum):
@@ -43,6 +47,7 @@ class ProcessPlan:
     role: Role
     argv: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
+    """What is set beside the launcher's own environment."""
     service: str | None = None
     node: str = "localhost"
     gpu: int | None = None
@@ -61,6 +66,10 @@ class LaunchPlan:
     files: dict[str, str] = field(default_factory=dict)
     """Files to write before the start: name relative to the run directory -> text."""
     warnings: tuple[str, ...] = ()
+    targets: tuple[TargetGroup, ...] = ()
+    """What the run's Prometheus scrapes; none where telemetry is off."""
+    prometheus_port: int | None = None
+    topology_digest: str = ""
 
     def of_role(self, role: Role) -> tuple[ProcessPlan, ...]:
         """Return the processes of one role, in their order."""

@@ -1,4 +1,4 @@
-"""What all parts of the schema share: nothing unknown, nothing changed afterwards, no silent conversion."""
+"""What all parts of the schema share: no unknown key, no change afterwards, no conversion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class Model(BaseModel):
-    """The base of every section. Validated from JSON, so that lists become tuples, but ``"4"`` no number."""
+    """The base of every section; validated from JSON, where a list is a tuple but "4" no number."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -17,7 +19,7 @@ from rolltop.model.topology import ServicePlacement, Topology
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HIGHEST_PORT = 65535
+FIRST_PORT, LAST_PORT = 1024, 65535
 
 
 class Run(Model):
@@ -64,7 +66,7 @@ class Placement(Model):
     """Where one service sits."""
 
     gpus: tuple[NotNegative, ...] | None = Field(default=None, min_length=1)
-    """One container per entry, a repeated index means several on that GPU; null = one CPU container."""
+    """One container per entry, a repeated index: several on that GPU; null: one on the CPU."""
     replicas_per_container: Positive = 1
 
 
@@ -82,16 +84,28 @@ class Telemetry(Model):
 class Ports(Model):
     """Ports that the run may use."""
 
-    range: tuple[int, int] = (20000, 29999)
-    """First and last."""
+    range: str | None = None
+    """First and last, `20000-29999`; where not given, ports that the kernel does not give away."""
 
     @field_validator("range")
     @classmethod
-    def _is_a_range(cls, value: tuple[int, int]) -> tuple[int, int]:
-        first, last = value
-        if not 1 <= first <= last <= HIGHEST_PORT:
-            raise ValueError(f"[{first}, {last}] is no range of ports: first <= last, 1 to {HIGHEST_PORT}")
-        return value
+    def _is_a_range(cls, text: str | None) -> str | None:
+        found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text) if text else None
+        if text is not None and not (
+            found and FIRST_PORT <= int(found[1]) <= int(found[2]) <= LAST_PORT
+        ):
+            raise ValueError(
+                f"{text!r} is no range of ports: two numbers between {FIRST_PORT} and {LAST_PORT}, "
+                "such as 20000-29999"
+            )
+        return text
+
+    def allowed(self) -> builtins.range | None:
+        """Return the ports of the range, both ends included; None where it is not given."""
+        if self.range is None:
+            return None
+        first, last = self.range.split("-")
+        return builtins.range(int(first), int(last) + 1)
 
 
 class Fault(Model):
@@ -111,14 +125,14 @@ class ChosenSimulator(Simulator):
 
     file: Path | None = None
     """Where its description was read from, if not from an installed package."""
-    faults: dict[Word, Fault] = {}
+    faults: dict[Word, Fault] = Field(default_factory=dict)
 
 
 class RunConfig(Model):
     """The whole configuration of a run; `compose` is the way to make one.
 
-    Invariants: every service of the simulator has a placement and an endpoint, the others are skipped; every capacity
-    is above zero; all paths are absolute; `device` is decided.
+    Invariants: every service of the simulator has a placement and an endpoint, the others are
+    skipped; every capacity is above zero; all paths are absolute; `device` is decided.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -130,7 +144,7 @@ class RunConfig(Model):
     telemetry: Telemetry = Telemetry()
     ports: Ports = Ports()
     device: Literal["none", "nvidia"] = "none"
-    defines: dict[str, JsonValue] = {}
+    defines: dict[str, JsonValue] = Field(default_factory=dict)
     deploy: str = "local"
     topology_name: str = Field(default="", alias="topology")
     site: str = "default"
@@ -155,7 +169,7 @@ class RunConfig(Model):
         return value
 
     def cache_size(self, service: str) -> int | None:
-        """Return the cache size of a service by the simulator's knobs, None where it is not mapped."""
+        """Return the cache size of a service by the simulator's knobs, None if it is not mapped."""
         path = self.sim.knobs.get(f"cache_size.{service}")
         return None if path is None else int(self.lookup(path))
 
@@ -178,7 +192,7 @@ class RunConfig(Model):
         )
 
     def highest_gpu(self) -> tuple[str, int] | None:
-        """Return the service that uses the highest GPU index, with the index; None on CPUs alone."""
+        """Return the service with the highest GPU index, and the index; None on CPUs alone."""
         used = [
             (max(place.gpus), name)
             for name, place in self.services.items()
@@ -187,7 +201,7 @@ class RunConfig(Model):
         return (max(used)[1], max(used)[0]) if used else None
 
     def resolved_yaml(self) -> str:
-        """Return the configuration as YAML, every default and interpolation filled in; nothing is redacted."""
+        """Return it as YAML, every default and interpolation filled in; nothing is redacted."""
         data = self.model_dump(mode="json", by_alias=True)
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
@@ -206,15 +220,17 @@ def _complaints(config: RunConfig) -> Iterator[ConfigError]:
 
 
 def _services_without_endpoint(config: RunConfig) -> Iterator[ConfigError]:
-    for service in config.services.keys() - config.runtime.endpoints.keys():
+    for service in sorted(config.services.keys() - config.runtime.endpoints.keys()):
         path = f"runtime.endpoints.{service}"
         yield ConfigError(
-            f"{path} is missing: services.{service} is placed, but nothing says how many rollouts it takes",
+            f"{path} is missing: services.{service} is placed, "
+            "but nothing says how many rollouts it takes",
             hint=f"+{path}.n_concurrent_rollouts=4",
         )
-    for service in config.runtime.endpoints.keys() - config.services.keys():
+    for service in sorted(config.runtime.endpoints.keys() - config.services.keys()):
         yield ConfigError(
-            f"services.{service} is missing: runtime.endpoints.{service} says how it is used, but nothing where it sits",
+            f"services.{service} is missing: runtime.endpoints.{service} says how it is used, "
+            "but nothing where it sits",
             hint=f"+services.{service}.gpus=[0], or ~runtime.endpoints.{service}",
         )
 
@@ -225,7 +241,8 @@ def _services_that_differ(config: RunConfig) -> Iterator[ConfigError]:
     for service, endpoint in config.runtime.endpoints.items():
         if service not in known and not endpoint.skip:
             yield ConfigError(
-                f"services.{service}: the simulator {name!r} has no such service, it has {', '.join(known)}",
+                f"services.{service}: the simulator {name!r} has no such service, "
+                f"it has {', '.join(known)}",
                 hint=f"runtime.endpoints.{service}.skip=true",
             )
     for service in known:
@@ -233,7 +250,8 @@ def _services_that_differ(config: RunConfig) -> Iterator[ConfigError]:
             yield ConfigError(
                 f"services.{service} is missing in topology={config.topology_name}: "
                 f"the simulator {name!r} has that service",
-                hint=f"+services.{service}.gpus=[0] +runtime.endpoints.{service}.n_concurrent_rollouts=4",
+                hint=f"+services.{service}.gpus=[0] "
+                f"+runtime.endpoints.{service}.n_concurrent_rollouts=4",
             )
 
 

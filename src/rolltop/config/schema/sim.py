@@ -11,11 +11,13 @@ from rolltop.config.schema import templates
 from rolltop.config.schema.base import WORD, Model, Positive, Seconds, Word
 from rolltop.model.plan import HealthKind
 
+RESERVED = frozenset({"worker", "scheduler", "prometheus", "guard"})
+"""Names of a run's own processes and of their logs."""
 KNOBS = ("nr_workers", "gpus", "replicas_per_container", "n_concurrent_rollouts", "cache_size")
 
 
 class Health(Model):
-    """How a process shows that it is ready: gRPC health, an HTTP path that answers 200, or an open port."""
+    """How a process shows that it is ready: gRPC health, an HTTP path, an open port."""
 
     kind: HealthKind = HealthKind.NONE
     path: str = Field(default="/", pattern=r"^/")
@@ -27,10 +29,10 @@ class Process(Model):
 
     command: tuple[str, ...] = Field(min_length=1)
     """With templates. `python` as the first word is the interpreter that rolltop runs on."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     """Added to the environment, with templates."""
     image: str | None = None
-    """A container image, for deployments in containers; `deploy=local` starts the command as it is."""
+    """For deployments in containers; `deploy=local` starts the command as it is."""
     health: Health = Health()
     start_timeout_s: Seconds = 60.0
     group: Word | None = None
@@ -80,7 +82,7 @@ class StepsPerRollout(Model):
     """Steps of a rollout, where rollouts may end early."""
 
     max: Positive
-    """Steps of a rollout that does not end early; `runtime.steps_per_rollout` where that is not given."""
+    """Steps of one that does not end early: the default of `runtime.steps_per_rollout`."""
     mean: float | None = Field(default=None, gt=0)
     """Over all rollouts, where it is known."""
 
@@ -122,10 +124,20 @@ class Simulator(Model):
         StepsPerRollout, BeforeValidator(_steps, json_schema_input_type=Positive | StepsPerRollout)
     ]
     scenes: Scenes = Scenes()
-    knobs: dict[str, str] = {}
-    """Topology knob -> override path that this simulator understands: `cache_size.renderer: defines.nre_cache_size`."""
-    skip: dict[Word, bool] = {}
-    """Services that shipped topologies leave to the simulator: `trafficsim: false` turns traffic on."""
+    knobs: dict[str, str] = Field(default_factory=dict)
+    """Topology knob -> the override path that this simulator understands for it:
+    `cache_size.renderer: defines.nre_cache_size`. A knob that is not mapped is not tuned."""
+    skip: dict[Word, bool] = Field(default_factory=dict)
+    """What the shipped topologies skip: `trafficsim: false` turns traffic on, which is off in
+    them; `physics: true` leaves out a service that this simulator does not have. A topology of
+    the simulator's own says it in `runtime.endpoints.<s>.skip`."""
+
+    @field_validator("services")
+    @classmethod
+    def _names_are_free(cls, services: dict[str, Service]) -> dict[str, Service]:
+        for name in RESERVED & services.keys():
+            raise ValueError(f"{name!r} cannot be the name of a service: a run has its own")
+        return services
 
     @field_validator("knobs")
     @classmethod

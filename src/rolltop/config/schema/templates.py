@@ -1,7 +1,7 @@
 """The templates of a simulator's commands and environments: ``{port}``, ``{run_dir}`` and so on.
 
-``{{name}}`` stands for a literal ``{name}``. Anything in braces that is not one identifier is left alone, so that
-JSON can be passed as an argument.
+``{{name}}`` stands for a literal ``{name}``. Anything in braces that is not one identifier is left
+alone, so that JSON can be passed as an argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVERYWHERE: dict[str, str] = {
     "nr_workers": "how many workers there are",
     "steps_per_rollout": "steps of a rollout that does not end early",
     "max_retries": "how often a failed rollout is tried again",
-    "stagger": "seconds between the first rollouts' starts; 0, since staggered starts are not supported yet",
+    "stagger": "seconds between the first rollouts' starts; 0 in this version: all start at once",
     "instance": "the name of the process, `renderer-3`",
     "device_socket": "the socket of an emulated device; empty on real ones",
     "endpoints_file": "JSON: service -> list of {instance, address, node, gpu, n_concurrent}",
