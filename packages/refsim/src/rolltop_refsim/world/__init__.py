@@ -7,6 +7,7 @@ from rolltop_refsim.world.camera import CacheStats, Camera, Frame
 from rolltop_refsim.world.geometry import Control, Plan, Pose
 from rolltop_refsim.world.ground import GroundProbe
 from rolltop_refsim.world.road import LANE_HALF_WIDTH_M, Road
+from rolltop_refsim.world.route import RouteProgress, RouteStatus, route_progress
 from rolltop_refsim.world.scene import Scene, SceneCache, make_scene
 from rolltop_refsim.world.traffic import (
     Traffic,
@@ -28,6 +29,8 @@ __all__ = [
     "Plan",
     "Pose",
     "Road",
+    "RouteProgress",
+    "RouteStatus",
     "Scene",
     "SceneCache",
     "StateError",
@@ -35,6 +38,7 @@ __all__ = [
     "TrafficStateError",
     "initial_traffic",
     "make_scene",
+    "route_progress",
     "simulate",
     "traffic_poses",
 ]
