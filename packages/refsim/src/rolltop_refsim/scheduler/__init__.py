@@ -1,0 +1,1 @@
+"""The scheduler: hands out rollouts, owns the services' slots, and retries what failed."""

@@ -1,0 +1,1 @@
+"""The worker: drives rollouts, several at once on one event loop."""
