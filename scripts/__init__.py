@@ -1,0 +1,1 @@
+"""What the house needs to keep itself in order; nothing here is shipped."""
