@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rolltop.catalogue.panel import Kind
-from rolltop.errors import RolltopError
 from rolltop.report.reader import RunReader, SeriesSource, Window
 
 if TYPE_CHECKING:
@@ -110,8 +109,8 @@ def _collect(
     try:
         for query in panel.queries:
             lines += _lines(reader, panel, query, window, resolution)
-    except RolltopError as error:
-        return PanelData(panel, reason=f"the query failed: {error.message}", failed=True)
+    except Exception as error:  # noqa: BLE001 - one panel's fault must not cost the others
+        return PanelData(panel, reason=f"the query failed: {error}", failed=True)
     if not lines:
         names = ", ".join(panel.series)
         return PanelData(panel, reason=f"{panel.empty_reason} (no series {names})")

@@ -1,0 +1,231 @@
+"""One panel on its axes: lines, a stack, bars, or the words that say why there is nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from rolltop.catalogue.panel import Kind
+from rolltop.report import style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from rolltop.report.collect import PanelData, PanelLine
+    from rolltop.report.course import Course
+
+LEGENDS = 10
+"""Entries of a legend; the rest is counted."""
+BARS = 8
+"""Bars of a panel; the rest is counted."""
+LEGEND_CHARS = 23
+BAR_CHARS = 30
+REASON_CHARS = 58
+SIZE = 8.0
+"""Points of the smallest text."""
+
+
+def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colours) -> None:
+    """Draw one panel."""
+    axes.set_title(
+        data.panel.title, loc="left", fontsize=10, fontweight="bold", color=style.INK, pad=5
+    )
+    if data.empty:
+        _draw_reason(axes, data)
+        return
+    _draw_frame(axes)
+    factor, unit = style.scaled(data.panel.unit, _largest(data))
+    axes.set_ylabel(unit, fontsize=SIZE, color=style.MUTED)
+    if data.panel.kind is Kind.BARS:
+        _draw_bars(axes, data, factor, colours)
+        axes.set_ylabel("")
+        axes.set_xlabel(unit, fontsize=SIZE, color=style.MUTED, labelpad=2)
+        return
+    if data.panel.kind is Kind.STACK:
+        entries = _draw_stack(axes, data.lines, course, factor, colours)
+    else:
+        entries = _draw_lines(axes, data.lines, course, factor, colours)
+    entries += [
+        (axes.axhline(t.value * factor, color=style.MUTED, lw=0.8, ls=(0, (4, 3))), t.label)
+        for t in data.panel.thresholds
+    ]
+    _draw_time(axes, course)
+    _draw_values(axes, data.panel.y_max)
+    _draw_legend(axes, entries)
+
+
+def _draw_frame(axes: Axes) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(style.GRID)
+    axes.tick_params(labelsize=SIZE, colors=style.MUTED, length=2.5, width=0.6)
+    axes.set_axisbelow(True)
+
+
+def _draw_reason(axes: Axes, data: PanelData) -> None:
+    """Draw an empty panel: its unit, and why it is empty."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_facecolor(style.EMPTY)
+    for spine in axes.spines.values():
+        spine.set_color(style.GRID)
+    axes.set_ylabel(data.panel.unit, fontsize=SIZE, color=style.MUTED)
+    reason = (data.reason or "no data").splitlines()[0]
+    lines = textwrap.wrap(reason, REASON_CHARS, max_lines=4, placeholder=" …")
+    axes.text(
+        0.5,
+        0.5,
+        "\n".join(lines),
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        fontsize=SIZE + 0.5,
+        color=style.FAULT if data.failed else style.MUTED,
+        linespacing=1.35,
+    )
+
+
+def _draw_lines(
+    axes: Axes,
+    lines: Sequence[PanelLine],
+    course: Course,
+    factor: float,
+    colours: style.Colours,
+) -> list[tuple[Artist, str]]:
+    """Draw lines; the first ones of the legend are the largest where there are too many."""
+    entries: list[tuple[Artist, str]] = []
+    for line in lines:
+        second = line.legend.endswith((" min", " retried"))
+        (drawn,) = axes.plot(
+            line.t_s - course.start_s,
+            line.values * factor,
+            color=colours.of(line.colour_key),
+            lw=1.0 if second else 1.6,
+            ls=(0, (2, 1.5)) if second else "-",
+            solid_capstyle="round",
+        )
+        entries.append((drawn, line.legend))
+    if len(entries) > LEGENDS:
+        order = np.argsort([-_mean(line.values) for line in lines], kind="stable")
+        entries = [entries[i] for i in order]
+    return entries
+
+
+def _draw_stack(
+    axes: Axes,
+    lines: Sequence[PanelLine],
+    course: Course,
+    factor: float,
+    colours: style.Colours,
+) -> list[tuple[Artist, str]]:
+    """Draw series on top of each other; the legend reads from the top down."""
+    grid = np.unique(np.concatenate([line.t_s for line in lines]))
+    layers = np.vstack([_on_grid(line, grid) for line in lines]) * factor
+    drawn = axes.stackplot(
+        grid - course.start_s,
+        layers,
+        colors=[colours.of(line.colour_key) for line in lines],
+        linewidth=0.4,
+        edgecolor="white",
+    )
+    return [(d, line.legend) for d, line in reversed(list(zip(drawn, lines, strict=True)))]
+
+
+def _draw_bars(axes: Axes, data: PanelData, factor: float, colours: style.Colours) -> None:
+    """Draw one bar a series, the largest at the top, with its value at its end."""
+    ranked = sorted(data.lines, key=lambda line: -float(line.values[-1]))
+    shown = ranked[:BARS]
+    values = [float(line.values[-1]) * factor for line in shown]
+    labels = [_shortened(line.legend, BAR_CHARS) for line in shown]
+    rows = np.arange(len(shown))
+    axes.barh(rows, values, height=0.66, color=[colours.of(line.colour_key) for line in shown])
+    if len(ranked) > BARS:
+        rows = np.append(rows, len(shown))
+        labels.append(f"and {len(ranked) - BARS} smaller")
+    largest = max(*values, 1e-12)
+    for row, value in enumerate(values):
+        axes.text(
+            value + 0.015 * largest, row, style.number(value), va="center", fontsize=SIZE,
+            color=style.INK,
+        )  # fmt: skip
+    axes.set_yticks(rows, labels, color=style.INK)
+    axes.set_ylim(max(len(rows), 5) - 0.4, -0.6)
+    axes.set_xlim(0, 1.18 * largest)
+    axes.xaxis.set_major_locator(_few())
+    axes.xaxis.set_major_formatter(lambda value, _: style.number(value))
+    axes.grid(visible=True, axis="x", color=style.GRID, lw=0.6)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_time(axes: Axes, course: Course) -> None:
+    """Draw the time axis in the run's own range, with the warm-up shaded."""
+    ticks = style.time_ticks(course.span_s)
+    axes.set_xticks(ticks, [style.elapsed(t) for t in ticks])
+    axes.set_xlim(0, course.span_s)
+    if course.warm_up_s:
+        axes.axvspan(0, course.warm_up_s, color=style.WARM_UP, lw=0, zorder=0)
+    axes.grid(visible=True, color=style.GRID, lw=0.6)
+
+
+def _draw_values(axes: Axes, y_max: float | None) -> None:
+    """Draw the value axis from zero: a small change must not look like a large one."""
+    top = max(axes.dataLim.y1, 0.0) * 1.08
+    axes.set_ylim(0, max(y_max or 0.0, top) or 1.0)
+    axes.yaxis.set_major_locator(_few())
+    axes.yaxis.set_major_formatter(lambda value, _: style.number(value))
+
+
+def _draw_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
+    """Draw the legend beside the axes, where it covers nothing."""
+    shown = list(entries[:LEGENDS])
+    legend = axes.legend(
+        [artist for artist, _ in shown],
+        [_shortened(text, LEGEND_CHARS) for _, text in shown],
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.03),
+        borderaxespad=0,
+        frameon=False,
+        fontsize=SIZE,
+        labelcolor=style.INK,
+        handlelength=1.3,
+        handletextpad=0.5,
+        labelspacing=0.22,
+        title=f"and {len(entries) - LEGENDS} more" if len(entries) > LEGENDS else None,
+        title_fontsize=SIZE,
+        alignment="left",
+    )
+    legend.get_title().set_color(style.MUTED)
+
+
+def _few() -> MaxNLocator:
+    """Return a locator of few round ticks."""
+    return MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10])
+
+
+def _on_grid(line: PanelLine, grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a line's values at the times of the grid, 0 where it has none."""
+    values = np.zeros_like(grid)
+    values[np.searchsorted(grid, line.t_s)] = np.nan_to_num(line.values)
+    return values
+
+
+def _largest(data: PanelData) -> float:
+    """Return the largest value that will be seen, in the panel's own unit."""
+    return float(max(np.nanmax(np.where(np.isfinite(d.values), d.values, 0)) for d in data.lines))
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else 0.0
+
+
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -1,0 +1,165 @@
+"""``metrics_plot.png``: all panels of a run on one sheet, three to a row, under their headings."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from rolltop.catalogue.panel import Kind
+from rolltop.report import style
+from rolltop.report.axes import draw_panel
+from rolltop.report.files import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rolltop.report.collect import PanelData
+    from rolltop.report.course import Course
+    from rolltop.report.heading import PlotHeader
+
+COLUMNS = 3
+DPI = 100
+_RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "text.parse_math": False,
+    "axes.unicode_minus": False,
+}
+
+_MARGIN = 0.35
+_CELL = 6.35
+_LEFT = 0.72
+_LEFT_BARS = 2.15
+_LEGEND = 1.72
+_RIGHT_BARS = 0.25
+_AXES_HEIGHT = 1.72
+_EMPTY_HEIGHT = 0.62
+_ABOVE = 0.36
+_BELOW = 0.42
+_HEADING = 0.52
+_TITLE = 0.62
+_LINE = 0.27
+"""The sheet's measures, in inches."""
+
+
+@dataclass(frozen=True)
+class PanelReport:
+    """Titles of the panels that show something, and of those that do not, with the reason."""
+
+    drawn: tuple[str, ...] = ()
+    empty: dict[str, str] = field(default_factory=dict)
+
+
+def draw_plot(
+    path: Path, data: Sequence[PanelData], header: PlotHeader, course: Course
+) -> PanelReport:
+    """Write the plot to ``path``, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    image = io.BytesIO()
+    with mpl.rc_context(_RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = build_figure(data, header, course)
+        figure.savefig(image, format="png", dpi=DPI, pil_kwargs={"compress_level": 4})
+    replace_file(path, image.getvalue())
+    return panel_report(data)
+
+
+def panel_report(data: Sequence[PanelData]) -> PanelReport:
+    """Return which panels show something, and why the others do not."""
+    return PanelReport(
+        drawn=tuple(d.panel.title for d in data if not d.empty),
+        empty={d.panel.title: d.reason or "no data" for d in data if d.empty},
+    )
+
+
+def build_figure(data: Sequence[PanelData], header: PlotHeader, course: Course) -> Figure:
+    """Return the figure, on an Agg canvas, not drawn yet."""
+    sections = [(name, list(rows)) for name, rows in groupby(data, key=lambda d: d.panel.section)]
+    rows = [
+        (name, members[i : i + COLUMNS], i == 0)
+        for name, members in sections
+        for i in range(0, len(members), COLUMNS)
+    ]
+    width = 2 * _MARGIN + COLUMNS * _CELL
+    height = _header_height(header) + sum(_row_height(r[1]) + _HEADING * r[2] for r in rows)
+    height += _MARGIN / 2
+    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    colours = style.Colours(line.colour_key for d in data for line in d.lines)
+    top = _draw_header(figure, header, height)
+    for name, members, first in rows:
+        if first:
+            top = _draw_heading(figure, str(name), top)
+        for column, panel in enumerate(members):
+            axes = figure.add_axes(_box(figure, panel, column, top, _axes_height(members)))
+            draw_panel(axes, panel, course, colours)
+        top -= _row_height(members)
+    return figure
+
+
+def _axes_height(members: Sequence[PanelData]) -> float:
+    """Return the height of a row's axes: a row without any data needs little."""
+    return _EMPTY_HEIGHT if all(m.empty for m in members) else _AXES_HEIGHT
+
+
+def _row_height(members: Sequence[PanelData]) -> float:
+    below = 0.1 if all(m.empty for m in members) else _BELOW
+    return _ABOVE + _axes_height(members) + below
+
+
+def _header_height(header: PlotHeader) -> float:
+    return _MARGIN + _TITLE + _LINE * len(header.lines)
+
+
+def _box(
+    figure: Figure, data: PanelData, column: int, top: float, axes_height: float
+) -> tuple[float, float, float, float]:
+    """Return the axes' box as shares of the figure; ``top`` in inches from the bottom."""
+    width, height = figure.get_size_inches()
+    bars = data.panel.kind is Kind.BARS and not data.empty
+    left = _LEFT_BARS if bars else _LEFT
+    right = _RIGHT_BARS if bars or data.empty else _LEGEND
+    x = _MARGIN + column * _CELL + left
+    y = top - _ABOVE - axes_height
+    return x / width, y / height, (_CELL - left - right) / width, axes_height / height
+
+
+def _draw_header(figure: Figure, header: PlotHeader, height: float) -> float:
+    """Draw the title and its lines; return where the panels begin, inches from the bottom."""
+    width = figure.get_figwidth()
+    x = (_MARGIN + 0.1) / width
+    y = height - _MARGIN - 0.12
+    figure.text(
+        x, y / height, header.title, fontsize=18, fontweight="bold", color=style.INK, va="center"
+    )
+    y -= 0.42
+    for line in header.lines:
+        figure.text(x, y / height, line, fontsize=11.5, color=style.INK, va="center")
+        y -= _LINE
+    return height - _header_height(header)
+
+
+def _draw_heading(figure: Figure, name: str, top: float) -> float:
+    """Draw a section's heading with a line under it; return where its panels begin, inches."""
+    from matplotlib.lines import Line2D
+
+    width, height = figure.get_size_inches()
+    x = (_MARGIN + 0.1) / width
+    y = top - 0.26
+    figure.text(
+        x, y / height, name.upper(), fontsize=10.5, fontweight="bold", color=style.MUTED,
+        va="center",
+    )  # fmt: skip
+    rule = (y - 0.14) / height
+    figure.add_artist(Line2D([x, 1 - x], [rule, rule], color=style.GRID, lw=1.0))
+    return top - _HEADING

@@ -1,0 +1,212 @@
+"""All that is said of a run at its end: asked once, estimated, drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rolltop.analysis.bottleneck import BottleneckFinding, find_bottleneck
+from rolltop.analysis.samples import total
+from rolltop.analysis.throughput import Progress, estimate_throughput
+from rolltop.catalogue.panels import PANELS
+from rolltop.model.estimate import Bottleneck, ThroughputEstimate
+from rolltop.report.collect import PanelData, Resolution, collect_panels
+from rolltop.report.course import Course
+from rolltop.report.evidence import (
+    WORKER_JOB,
+    Missing,
+    ScrapeQuality,
+    WorkerSamples,
+    ask_load,
+    ask_scrapes,
+    ask_workers,
+)
+from rolltop.report.heading import PlotHeader, plot_header
+from rolltop.report.reader import RunReader, SeriesSource, Window
+from rolltop.report.summary import PanelsRecord, TelemetryRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rolltop.catalogue.panel import Panel
+    from rolltop.model.run import RolloutCounts, RunIdentity, RunPaths
+    from rolltop.model.topology import Topology
+
+DEFAULT_INTERVAL_S = 1.0
+EXPORTERS = {
+    WORKER_JOB: "runtime worker",
+    "alpasim-process": "process exporter",
+    "alpasim-node": "node exporter",
+    "alpasim-dcgm": "GPU exporter",
+}
+"""Job -> what its absence is named in the summary."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What the telemetry of a run says.
+
+    ``missing`` names every series, exporter and figure that is not there, with the reason;
+    ``lost`` are those among them that should have been: telemetry that was started and failed.
+    ``plot`` is None where the plot could not be made.
+    """
+
+    throughput: ThroughputEstimate
+    bottleneck: Bottleneck | None
+    panels: PanelsRecord
+    plot: Path | None
+    missing: dict[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    scrapes_lost: int | None = None
+    gaps_s: float | None = None
+    n_steps: float | None = None
+
+    def telemetry_record(self, cpu_seconds_ratio: float | None = None) -> TelemetryRecord:
+        """Return the part of the summary that says what the telemetry lacks and what it cost."""
+        return TelemetryRecord(
+            missing=dict(self.missing),
+            gaps_s=self.gaps_s,
+            scrapes_lost=self.scrapes_lost,
+            cpu_seconds_ratio=cpu_seconds_ratio,
+        )
+
+
+def make_report(
+    prometheus: SeriesSource,
+    *,
+    identity: RunIdentity,
+    paths: RunPaths,
+    topology: Topology | None,
+    counts: RolloutCounts,
+    window: Window,
+    scrape_interval_s: float | None = None,
+    topology_name: str = "",
+    steps_per_rollout: float | None = None,
+    reached_end: bool | None = None,
+    panels: Sequence[Panel] = PANELS,
+) -> RunReport:
+    """Ask Prometheus once, estimate, find the bottleneck and draw ``metrics_plot.png``.
+
+    Nothing that goes wrong with telemetry raises: what is missing is named in the report.
+
+    Args:
+        prometheus: the run's, or one on a copy of its data.
+        identity: who the run is.
+        paths: where the plot goes.
+        topology: what was started, for the number of workers; None: not known.
+        counts: the rollouts by their result files.
+        window: the time to look at.
+        scrape_interval_s: of the workers; None: read off their samples.
+        topology_name: as it is to stand above the plot.
+        steps_per_rollout: mean of the completed rollouts; None: not known.
+        reached_end: whether the run ended by itself; by default, whether every rollout did.
+        panels: what to draw.
+    """
+    missing = Missing()
+    reader = RunReader.detect(prometheus, identity.run_uuid, window)
+    scrapes = ask_scrapes(reader, window, missing)
+    interval = scrape_interval_s or scrapes.interval_s or DEFAULT_INTERVAL_S
+    workers = ask_workers(reader, window, interval, missing)
+    ended = counts.finished >= counts.requested if reached_end is None else reached_end
+    progress = _progress(workers, counts, window, topology, steps_per_rollout, reached_end=ended)
+    throughput = estimate_throughput(progress)
+    finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
+    resolution = Resolution.of(window, interval)
+    data = collect_panels(
+        reader,
+        panels,
+        window.start_s,
+        window.end_s,
+        resolution.step_s,
+        window_s=resolution.window_s,
+        jobs=scrapes.jobs if "up" not in missing.reasons else None,
+    )
+    header = plot_header(identity, topology_name, counts, throughput, finding)
+    plot = _draw(paths.plot, data, header, _course(progress, window, throughput), missing)
+    _name_missing(missing.reasons, scrapes, finding)
+    empty = {d.panel.title: d.reason or "no data" for d in data if d.empty}
+    return RunReport(
+        throughput=throughput,
+        bottleneck=finding.bottleneck,
+        panels=PanelsRecord(drawn=len(data) - len(empty), empty=empty),
+        plot=plot,
+        missing=missing.reasons,
+        lost=_lost(missing.reasons, scrapes, paths.plot.name),
+        scrapes_lost=scrapes.lost,
+        gaps_s=scrapes.gaps_s,
+        n_steps=total(workers.steps) if workers.steps else None,
+    )
+
+
+def _progress(
+    workers: WorkerSamples,
+    counts: RolloutCounts,
+    window: Window,
+    topology: Topology | None,
+    steps_per_rollout: float | None,
+    *,
+    reached_end: bool,
+) -> Progress:
+    """Return the run's course as the estimator takes it."""
+    seen = [s.t_s for s in workers.steps if s.t_s.size]
+    first = min((float(t[0]) for t in seen), default=window.start_s)
+    last = max((float(t[-1]) for t in seen), default=window.end_s)
+    return Progress(
+        steps=workers.steps,
+        completed=workers.completed,
+        start_s=first if window.first_rollout_s is None else window.first_rollout_s,
+        end_s=last if window.last_rollout_s is None else window.last_rollout_s,
+        n_completed=counts.completed,
+        n_failed_attempts=counts.failed_attempts,
+        n_abandoned=counts.abandoned,
+        n_first_wave=counts.first_wave,
+        reached_end=reached_end,
+        active=workers.active,
+        rollout_duration_s=workers.rollout_duration_s,
+        steps_per_rollout=steps_per_rollout,
+        n_workers=None if topology is None else topology.nr_workers,
+    )
+
+
+def _course(progress: Progress, window: Window, throughput: ThroughputEstimate) -> Course:
+    """Return the plot's time axis, with the warm-up counted from its origin."""
+    warm_up = throughput.steady_since_s
+    if warm_up is not None:
+        warm_up += progress.start_s - window.start_s
+    return Course(window.start_s, window.range_s, warm_up)
+
+
+def _draw(
+    path: Path, data: Sequence[PanelData], header: PlotHeader, course: Course, missing: Missing
+) -> Path | None:
+    """Draw the plot; where that fails, for whatever reason, it is named as missing."""
+    try:
+        from rolltop.report.plot import draw_plot
+
+        draw_plot(path, data, header, course)
+    except Exception as error:  # noqa: BLE001 - a plot that fails must not cost the summary
+        missing.reasons[path.name] = f"it could not be drawn: {error}"
+        return None
+    return path
+
+
+def _name_missing(
+    reasons: dict[str, str], scrapes: ScrapeQuality, finding: BottleneckFinding
+) -> None:
+    """Add what is missing as a whole: exporters, and the bottleneck."""
+    if "up" not in reasons:
+        for job, title in EXPORTERS.items():
+            if job not in scrapes.jobs:
+                reasons[title] = f"not in this run (no target of job {job})"
+            elif not scrapes.jobs[job]:
+                reasons[title] = f"never answered a scrape (job {job})"
+    if finding.bottleneck is None:
+        reasons["bottleneck"] = finding.reason or "not known"
+
+
+def _lost(reasons: Mapping[str, str], scrapes: ScrapeQuality, plot: str) -> tuple[str, ...]:
+    """Return the names of what was started, or is always there, and is missing all the same."""
+    expected = {title for job, title in EXPORTERS.items() if job in scrapes.jobs}
+    expected |= {EXPORTERS[WORKER_JOB], "up", plot, "alpasim_step_duration_seconds_count"}
+    return tuple(name for name in reasons if name in expected)

@@ -1,0 +1,117 @@
+"""How the plot looks: colours that colour-blind people can tell apart, sizes, number formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+INK = "#1b1f24"
+MUTED = "#6a737d"
+GRID = "#e3e6ea"
+WARM_UP = "#eceff3"
+EMPTY = "#f7f8fa"
+FAULT = "#b3261e"
+
+_FIXED = {
+    "renderer": "#0072b2",
+    "driver": "#e69f00",
+    "physics": "#009e73",
+    "controller": "#d55e00",
+    "trafficsim": "#cc79a7",
+    "runtime": "#4d4d4d",
+    "completed": "#009e73",
+    "failed attempts": "#d55e00",
+    "abandoned": "#7a3b8f",
+    "mean": "#0072b2",
+    "median": "#56b4e9",
+    "95th percentile": "#d55e00",
+    "work": "#d55e00",
+    "poll": "#e69f00",
+    "idle": "#9ecae1",
+    "hit": "#009e73",
+    "miss": "#d55e00",
+}
+"""Okabe and Ito's colours for what every run has: one thing, one colour, in all panels."""
+_SPARE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a3b8f", "#4d4d4d")
+_WORKERS = (
+    "#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#e5c100",
+)  # fmt: skip
+"""Steps of viridis, the last one darker, for things that are counted: workers, GPUs."""
+
+
+class Colours:
+    """Gives every name one colour for a whole figure."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        unknown = sorted({n for n in names if n not in _FIXED}, key=_natural)
+        numbered = [n for n in unknown if n.isdigit()]
+        named = [n for n in unknown if not n.isdigit()]
+        self._colours = dict(_FIXED)
+        self._colours.update((name, _SPARE[i % len(_SPARE)]) for i, name in enumerate(named))
+        self._colours.update(
+            (name, _WORKERS[_spread(i, len(numbered))]) for i, name in enumerate(numbered)
+        )
+
+    def of(self, name: str) -> str:
+        """Return the colour of a name."""
+        return self._colours.get(name, MUTED)
+
+
+def _spread(index: int, count: int) -> int:
+    """Return which of the workers' colours the ``index``-th of ``count`` gets: far apart if few."""
+    if count <= 1:
+        return 2
+    if count <= len(_WORKERS):
+        return round(index * (len(_WORKERS) - 1) / (count - 1))
+    return index % len(_WORKERS)
+
+
+def _natural(name: str) -> tuple[int, int, str]:
+    """Return a key that sorts 2 before 10, and numbers before words."""
+    return (0, int(name), "") if name.isdigit() else (1, 0, name)
+
+
+def scaled(unit: str, largest: float) -> tuple[float, str]:
+    """Return factor and unit in which values of at most ``largest`` read well.
+
+    Seconds become ms or µs; every other unit stays.
+    """
+    word, _, rest = unit.partition(" ")
+    comma = "," if word.endswith(",") else ""
+    if word.rstrip(",") != "s" or largest <= 0:
+        return 1.0, unit
+    for factor, name, enough in ((1.0, "s", 0.8), (1e3, "ms", 0.8e-3)):
+        if largest >= enough:
+            return factor, f"{name}{comma} {rest}".strip()
+    return 1e6, f"µs{comma} {rest}".strip()
+
+
+def number(value: float) -> str:
+    """Return a value in three figures, without an exponent where it can be avoided."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:  # noqa: PLR2004 - from here on whole numbers
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time since the run's start as an axis says it: ``40 s``, ``2 min``, ``1.5 h``."""
+    if seconds == 0:
+        return "0"
+    if seconds < 120:  # noqa: PLR2004 - two minutes
+        return f"{seconds:g} s"
+    if seconds < 7200:  # noqa: PLR2004 - two hours
+        return f"{seconds / 60:g} min"
+    return f"{seconds / 3600:g} h"
+
+
+def time_ticks(span_s: float, at_most: int = 6) -> list[float]:
+    """Return round times from 0 to ``span_s`` seconds, at most ``at_most`` of them."""
+    steps = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
+    step = next((s for s in steps if span_s / s <= at_most - 1), None)
+    if step is None:
+        step = 86400 * (int(span_s / 86400 / (at_most - 1)) + 1)
+    return [float(t) for t in range(0, int(span_s) + 1, step)]

@@ -1,0 +1,75 @@
+"""The end of a run in a few lines, for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rolltop.model.estimate import ThroughputEstimate
+from rolltop.report import style
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rolltop.report.summary import RunSummary
+
+
+def throughput_line(estimate: ThroughputEstimate) -> str:
+    """Return what is known of the seconds per rollout, in one line."""
+    if estimate.steady is not None and estimate.half_width is not None:
+        half = f"{estimate.half_width:.2g}"
+        digits = len(half.partition(".")[2])
+        return (
+            f"{estimate.steady:.{digits}f} ± {half} s per rollout"
+            f" ({estimate.confidence:.0%}), steady since {estimate.steady_since_s or 0:.0f} s"
+        ).replace("%", " %")
+    if estimate.full_run is None:
+        return f"seconds per rollout unknown: {estimate.reason or 'no rollout was completed'}"
+    why = f"; no steady figure: {estimate.reason}" if estimate.reason else ""
+    return f"{style.number(estimate.full_run)} s per rollout over the whole run{why}"
+
+
+def render_text_summary(
+    summary: RunSummary, *, plot: Path | None = None, open_command: str | None = None
+) -> list[str]:
+    """Return the lines that end a run on a terminal, without markup."""
+    lines = [_rollouts_line(summary)]
+    estimate = ThroughputEstimate(**summary.seconds_per_rollout.model_dump())
+    lines.append(f"speed     {throughput_line(estimate)}")
+    lines.append(f"busiest   {_bottleneck_line(summary)}")
+    if summary.failure is not None:
+        failure = summary.failure
+        status = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
+        lines.append(f"failure   {failure.process}{status}: {failure.reason}")
+    if plot is not None:
+        empty = len(summary.panels.empty)
+        note = f", {empty} empty" if empty else ""
+        lines.append(f"plot      {plot} ({summary.panels.drawn} panels{note})")
+    if open_command is not None:
+        lines.append(f"open      {open_command}")
+    return lines
+
+
+def _rollouts_line(summary: RunSummary) -> str:
+    counts = summary.rollouts
+    text = f"rollouts  {counts.completed} of {counts.requested} completed"
+    if counts.abandoned:
+        text += f", {counts.abandoned} abandoned"
+    if counts.failed_attempts:
+        attempts = "attempt" if counts.failed_attempts == 1 else "attempts"
+        text += f", {counts.failed_attempts} failed {attempts}"
+    if summary.outcome.value != "completed":
+        text += f" ({summary.outcome.value.replace('_', ' ')})"
+    return text
+
+
+def _bottleneck_line(summary: RunSummary) -> str:
+    found = summary.bottleneck
+    if found is None:
+        return f"unknown: {summary.telemetry.missing.get('bottleneck', 'not measured')}"
+    why = without_query(found.evidence[0]) if found.evidence else "no evidence"
+    return f"{found.service}: {why} (certainty {found.certainty})"
+
+
+def without_query(evidence: str) -> str:
+    """Return a line of evidence without the query in brackets at its end."""
+    return evidence.rpartition(" [")[0] or evidence
