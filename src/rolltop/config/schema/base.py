@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 WORD = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Word = Annotated[str, Field(pattern=WORD, max_length=120)]
@@ -14,6 +14,16 @@ Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 """A duration in seconds, above zero."""
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+Text = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | float | bool)]
+"""An argument or a variable: a number, such as ``${runtime.rollouts}`` becomes, is text too."""
 
 
 class Model(BaseModel):

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, field_validator, model_valida
 from rolltop.config.schema.base import Model, NotNegative, Positive, Seconds, Word
 from rolltop.config.schema.sim import Simulator
 from rolltop.errors import ConfigError
+from rolltop.model.redact import redact_mapping
 from rolltop.model.topology import ServicePlacement, Topology
 
 if TYPE_CHECKING:
@@ -202,8 +203,15 @@ class RunConfig(Model):
 
     def resolved_yaml(self) -> str:
         """Return it as YAML, every default and interpolation filled in; nothing is redacted."""
-        data = self.model_dump(mode="json", by_alias=True)
-        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+        return _yaml(self.model_dump(mode="json", by_alias=True))
+
+    def redacted_yaml(self) -> str:
+        """Return `resolved_yaml` without what looks like a secret: the text of ``config.yaml``."""
+        return _yaml(redact_mapping(self.model_dump(mode="json", by_alias=True)))
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _complaints(config: RunConfig) -> Iterator[ConfigError]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from rolltop.config.schema import templates
-from rolltop.config.schema.base import WORD, Model, Positive, Seconds, Word
+from rolltop.config.schema.base import WORD, Model, Positive, Seconds, Text, Word
 from rolltop.model.plan import HealthKind
 
 RESERVED = frozenset({"worker", "scheduler", "prometheus", "guard"})
@@ -27,9 +27,9 @@ class Health(Model):
 class Process(Model):
     """A program of the simulator. ``command`` is a list of arguments, never a shell line."""
 
-    command: tuple[str, ...] = Field(min_length=1)
+    command: tuple[Text, ...] = Field(min_length=1)
     """With templates. `python` as the first word is the interpreter that rolltop runs on."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, Text] = Field(default_factory=dict)
     """Added to the environment, with templates."""
     image: str | None = None
     """For deployments in containers; `deploy=local` starts the command as it is."""
