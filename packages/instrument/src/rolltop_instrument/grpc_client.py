@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from grpc.aio import ClientInterceptor
+from grpc.aio import ClientInterceptor, Metadata
 
 from rolltop_instrument import names
 from rolltop_instrument._calls import CallBook, CallSite, method_label, status_of
@@ -38,13 +38,14 @@ def _failure(call: Any) -> str | None:
 
 
 def server_times(metadata: Any) -> tuple[float, float] | None:
-    """Seconds of waiting and serving in trailing metadata; None where the server does not say."""
-    queue = service = None
-    for key, value in metadata or ():
-        if key == names.QUEUE_KEY:
-            queue = value
-        elif key == names.SERVICE_KEY:
-            service = value
+    """Seconds of waiting and serving in trailing metadata; None where the server does not say.
+
+    gRPC's own metadata is asked by key: going over it costs ten times as much.
+    """
+    if metadata is None:
+        return None
+    look_up = metadata if type(metadata) is Metadata else dict(metadata)
+    queue, service = look_up.get(names.QUEUE_KEY), look_up.get(names.SERVICE_KEY)
     if queue is None or service is None:
         return None
     try:
@@ -56,32 +57,44 @@ def server_times(metadata: Any) -> tuple[float, float] | None:
 class _Pending:
     """One call under way; it is its own done callback."""
 
-    __slots__ = ("_began", "_done_at", "_recorded", "_site", "waiting")
+    __slots__ = ("_began", "_recorded", "_site", "done_at", "waiting")
 
     def __init__(self, site: CallSite) -> None:
         self._site = site
         self._recorded = False
-        self._done_at = 0.0
+        self.done_at = 0.0
         self.waiting = 0
         site.begin()
         self._began = perf_counter()
 
     def __call__(self, call: Any) -> None:
-        """gRPC has completed the call. Whoever waits for it records it when it resumes."""
-        self._done_at = perf_counter()
+        """The call is complete. Whoever waits for it records it when it resumes."""
+        self.done_at = perf_counter()
         if not self.waiting:
-            self._record(self._done_at, None, call)
+            self._record(self.done_at, None, call, None)
 
-    def resumed(self, entered: float, call: Any, error: BaseException | None) -> None:
-        """The coroutine that waited since ``entered`` goes on."""
-        now = perf_counter()
+    def resumed(self, now: float, entered: float, call: Any, error: BaseException | None) -> None:
+        """The coroutine that waited since ``entered`` goes on, as of ``now``."""
         self.waiting -= 1
-        done_at = self._done_at
+        done_at = self.done_at
         if done_at and not self._recorded:
             self._record(now, now - (done_at if done_at > entered else entered), call, error)
 
+    def answered(self, now: float, entered: float, call: Any) -> None:
+        """The coroutine that waited for the only response has it: the status is OK."""
+        self.waiting -= 1
+        done_at = self.done_at
+        if done_at and not self._recorded:
+            self._recorded = True
+            try:
+                said = server_times(_drive(call.trailing_metadata()))
+                blocking = now - (done_at if done_at > entered else entered)
+                self._site.end(now - self._began, blocking, said)
+            except Exception as problem:  # noqa: BLE001 - the host's call goes on
+                fault("recording a call", problem)
+
     def _record(
-        self, now: float, blocking_s: float | None, call: Any, error: BaseException | None = None
+        self, now: float, blocking_s: float | None, call: Any, error: BaseException | None
     ) -> None:
         self._recorded = True
         try:
@@ -93,9 +106,8 @@ class _Pending:
 
     def failed(self, error: BaseException) -> None:
         """No call came of it: an interceptor further in raised."""
-        if not self._recorded:
-            self._recorded = True
-            self._site.end(perf_counter() - self._began, None, None, status_of(error))
+        self._recorded = True
+        self._site.end(perf_counter() - self._began, None, None, status_of(error))
 
     def watch(self, call: Any) -> None:
         """Be told of the call's completion, at once if it is there already."""
@@ -112,7 +124,7 @@ class _Delegate:
     methods its release has.
     """
 
-    _call: Any
+    __slots__ = ("__weakref__", "_call", "_messages", "_pending")
 
     def __init__(self, call: Any, pending: _Pending) -> None:
         self._call = call
@@ -124,15 +136,17 @@ class _Delegate:
     def __del__(self) -> None:
         # gRPC cancels a call that nobody holds any more. Our done callback makes its object live
         # until a full collection, so the wrapper does it in its place.
-        call = self.__dict__.get("_call")
-        if call is not None and not call.done():
-            call.cancel()
+        if not self._pending.done_at:
+            self._call.cancel()
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Call back with this call when it is complete."""
         self._call.add_done_callback(lambda _call: callback(self))
 
 
 class _UnaryResponse(_Delegate):
+    __slots__ = ()
+
     def __await__(self) -> Generator[Any, None, Any]:
         pending, call = self._pending, self._call
         pending.waiting += 1
@@ -140,14 +154,18 @@ class _UnaryResponse(_Delegate):
         try:
             response = yield from call.__await__()
         except BaseException as error:
-            pending.resumed(entered, call, error)
+            pending.resumed(perf_counter(), entered, call, error)
             raise
-        pending.resumed(entered, call, None)
+        pending.answered(perf_counter(), entered, call)
         return response
 
 
 class _StreamResponse(_Delegate):
-    _messages: AsyncIterator[Any] | None = None
+    __slots__ = ()
+
+    def __init__(self, call: Any, pending: _Pending) -> None:
+        super().__init__(call, pending)
+        self._messages: AsyncIterator[Any] | None = None
 
     def __aiter__(self) -> AsyncIterator[Any]:
         if self._messages is None:
@@ -163,24 +181,25 @@ class _StreamResponse(_Delegate):
             try:
                 message = await messages.__anext__()
             except StopAsyncIteration:
-                pending.resumed(entered, call, None)
+                pending.resumed(perf_counter(), entered, call, None)
                 return
             except BaseException as error:
-                pending.resumed(entered, call, error)
+                pending.resumed(perf_counter(), entered, call, error)
                 raise
             pending.waiting -= 1
             yield message
 
     async def read(self) -> Any:
+        """The next message, or EOF."""
         pending, call = self._pending, self._call
         pending.waiting += 1
         entered = perf_counter()
         try:
             message = await call.read()
         except BaseException as error:
-            pending.resumed(entered, call, error)
+            pending.resumed(perf_counter(), entered, call, error)
             raise
-        pending.resumed(entered, call, None)
+        pending.resumed(perf_counter(), entered, call, None)
         return message
 
 
@@ -188,45 +207,28 @@ class _StreamResponse(_Delegate):
 class _UnaryUnaryCall(_UnaryResponse):
     """A wrapped unary-unary call."""
 
+    __slots__ = ()
+
 
 @grpc.aio.StreamUnaryCall.register
 class _StreamUnaryCall(_UnaryResponse):
     """A wrapped stream-unary call."""
+
+    __slots__ = ()
 
 
 @grpc.aio.UnaryStreamCall.register
 class _UnaryStreamCall(_StreamResponse):
     """A wrapped unary-stream call."""
 
+    __slots__ = ()
+
 
 @grpc.aio.StreamStreamCall.register
 class _StreamStreamCall(_StreamResponse):
     """A wrapped stream-stream call."""
 
-
-class _Interceptor:
-    """What the four have in common: one service, one instance."""
-
-    def __init__(self, sites: _Sites) -> None:
-        self._sites = sites
-
-    async def _intercept(
-        self, wrapper: type[_Delegate], continuation: Any, details: Any, request: Any
-    ) -> Any:
-        pending = self._sites.begin(details.method)
-        if pending is None:
-            return await continuation(details, request)
-        try:
-            call = await continuation(details, request)
-        except BaseException as error:
-            pending.failed(error)
-            raise
-        try:
-            pending.watch(call)
-            return wrapper(call, pending)
-        except Exception as problem:  # noqa: BLE001 - the host gets its call, whatever befalls us
-            fault("watching a call", problem)
-            return call
+    __slots__ = ()
 
 
 class _Sites:
@@ -239,6 +241,7 @@ class _Sites:
         self._by_path: dict[str | bytes, CallSite] = {}
 
     def begin(self, path: str | bytes) -> _Pending | None:
+        """A call of ``path`` starts; None where it cannot be recorded."""
         try:
             site = self._by_path.get(path)
             if site is None:
@@ -250,36 +253,49 @@ class _Sites:
             return None
 
 
+class _Interceptor:
+    """What the four have in common: one instance, and the kind of call to hand back."""
+
+    _wrapper: type[_Delegate]
+
+    def __init__(self, sites: _Sites) -> None:
+        self._begin = sites.begin
+
+    async def _intercept(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        pending = self._begin(client_call_details.method)
+        if pending is None:
+            return await continuation(client_call_details, request)
+        try:
+            call = await continuation(client_call_details, request)
+        except BaseException as error:
+            pending.failed(error)
+            raise
+        try:
+            pending.watch(call)
+            return self._wrapper(call, pending)
+        except Exception as problem:  # noqa: BLE001 - the host gets its call, whatever befalls us
+            fault("watching a call", problem)
+            return call
+
+
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):
-    async def intercept_unary_unary(
-        self, continuation: Any, client_call_details: Any, request: Any
-    ) -> Any:
-        return await self._intercept(_UnaryUnaryCall, continuation, client_call_details, request)
+    _wrapper = _UnaryUnaryCall
+    intercept_unary_unary: Any = _Interceptor._intercept
 
 
 class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):
-    async def intercept_unary_stream(
-        self, continuation: Any, client_call_details: Any, request: Any
-    ) -> Any:
-        return await self._intercept(_UnaryStreamCall, continuation, client_call_details, request)
+    _wrapper = _UnaryStreamCall
+    intercept_unary_stream: Any = _Interceptor._intercept
 
 
 class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):
-    async def intercept_stream_unary(
-        self, continuation: Any, client_call_details: Any, request_iterator: Any
-    ) -> Any:
-        return await self._intercept(
-            _StreamUnaryCall, continuation, client_call_details, request_iterator
-        )
+    _wrapper = _StreamUnaryCall
+    intercept_stream_unary: Any = _Interceptor._intercept
 
 
 class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):
-    async def intercept_stream_stream(
-        self, continuation: Any, client_call_details: Any, request_iterator: Any
-    ) -> Any:
-        return await self._intercept(
-            _StreamStreamCall, continuation, client_call_details, request_iterator
-        )
+    _wrapper = _StreamStreamCall
+    intercept_stream_stream: Any = _Interceptor._intercept
 
 
 def client_interceptors(book: CallBook, service: str, endpoint: str) -> list[ClientInterceptor]:

@@ -1,0 +1,90 @@
+"""How much later a worker's event loop runs its callbacks while its page is scraped."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+from time import perf_counter
+
+from bench.rows import BenchRow
+from rolltop_instrument import WorkerTelemetry
+
+SERIES = 500
+WINDOW_S = 2.0
+ROUNDS = 7
+TICK_S = 0.002
+
+_SCRAPER = """
+import http.client, sys, time
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+for line in sys.stdin:
+    end = time.monotonic() + float(line)
+    while time.monotonic() < end:
+        began = time.monotonic()
+        connection.request("GET", "/metrics")
+        connection.getresponse().read()
+        time.sleep(max(0.0, began + 0.1 - time.monotonic()))
+    print("scraped", flush=True)
+"""
+
+
+def run() -> list[BenchRow]:
+    """Measure the 99th percentile of the loop's lag with scrapes and without, interleaved."""
+    quiet, scraped = asyncio.run(_measure())
+    added = statistics.median(b - a for a, b in zip(quiet, scraped, strict=True))
+    return [
+        BenchRow.at_most(
+            "worker_page_lag",
+            max(0.0, added),
+            "ms",
+            bound=2.0,
+            baseline=statistics.median(quiet),
+        )
+    ]
+
+
+async def _measure() -> tuple[list[float], list[float]]:
+    quiet, scraped = [], []
+    async with WorkerTelemetry(worker_id="0", port=0, scrape_interval_s=0.1) as telemetry:
+        await _fill(telemetry)
+        scraper = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            _SCRAPER,
+            str(telemetry.page_port),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert scraper.stdin is not None
+        assert scraper.stdout is not None
+        for _ in range(ROUNDS):
+            quiet.append(await _p99_lag_ms())
+            scraper.stdin.write(f"{WINDOW_S}\n".encode())
+            await scraper.stdin.drain()
+            scraped.append(await _p99_lag_ms())
+            await scraper.stdout.readline()
+        scraper.stdin.close()
+        await scraper.wait()
+    return quiet, scraped
+
+
+async def _fill(telemetry: WorkerTelemetry) -> None:
+    """Calls until the page has its 500 series."""
+    n = 0
+    while telemetry.render().count("\n") - telemetry.render().count("\n#") < SERIES:
+        service = f"service{n % 5}"
+        async with telemetry.call(service, f"method{n // 5}", endpoint=f"{service}-{n}") as call:
+            call.server_times(queue_s=0.001, service_s=0.01)
+        n += 1
+
+
+async def _p99_lag_ms() -> float:
+    """The 99th percentile, in ms, of how late a timer's coroutine runs in one window."""
+    lags = []
+    end = perf_counter() + WINDOW_S
+    while (began := perf_counter()) < end:
+        await asyncio.sleep(TICK_S)
+        lags.append(perf_counter() - began - TICK_S)
+    return statistics.quantiles(lags, n=100)[98] * 1e3
