@@ -19,7 +19,7 @@ _RESULT_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """What the counts need of one ``result.json``; ``ended_s`` is its modification time, unix."""
+    """One ``result.json``; ``ended_s`` is its modification time, unix. None: it does not say."""
 
     uuid: str
     scene: str
@@ -27,6 +27,8 @@ class RolloutResult:
     attempts: int
     first_wave: bool
     ended_s: float
+    duration_s: float | None = None
+    steps: int | None = None
 
 
 def parse_result(text: str, *, uuid: str, scene: str, ended_s: float) -> RolloutResult | None:
@@ -36,11 +38,29 @@ def parse_result(text: str, *, uuid: str, scene: str, ended_s: float) -> Rollout
         status = raw["status"]
         attempts = int(raw.get("attempts") or 1)
         first_wave = bool(raw.get("first_wave", False))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        duration_s = _number(raw.get("duration_s"))
+        steps = _number(raw.get("steps"))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
     if status not in ("completed", "abandoned"):
         return None
-    return RolloutResult(uuid, scene, status, max(1, attempts), first_wave, ended_s)
+    return RolloutResult(
+        uuid=uuid,
+        scene=scene,
+        status=status,
+        attempts=max(1, attempts),
+        first_wave=first_wave,
+        ended_s=ended_s,
+        duration_s=duration_s,
+        steps=None if steps is None else int(steps),
+    )
+
+
+def _number(value: object) -> float | None:
+    """Return a number that is not negative, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < float("inf") else None
 
 
 class RolloutWatch:
@@ -66,6 +86,23 @@ class RolloutWatch:
                     if result is not None:
                         self._results[key] = result
         return self.counts()
+
+    @property
+    def first_started_s(self) -> float | None:
+        """When the first rollout started, unix seconds, None where no result says."""
+        starts = [r.ended_s - r.duration_s for r in self.results if r.duration_s is not None]
+        return min(starts, default=None)
+
+    @property
+    def last_ended_s(self) -> float | None:
+        """When the last rollout ended, unix seconds, None before any has."""
+        return max((r.ended_s for r in self.results), default=None)
+
+    @property
+    def steps_per_rollout(self) -> float | None:
+        """Mean steps of a completed rollout, None where no result says."""
+        steps = [r.steps for r in self.results if r.status == "completed" and r.steps is not None]
+        return sum(steps) / len(steps) if steps else None
 
     def counts(self) -> RolloutCounts:
         """Return the counts of what was read; a discarded first-wave rollout is not completed."""

@@ -1,0 +1,97 @@
+"""``rolltop``: the commands, and how an error becomes a line and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import click
+import typer
+
+from rolltop import __version__
+from rolltop.cli import deps, open, plot, run
+from rolltop.errors import RolltopError
+from rolltop.model.run import ExitStatus
+
+app = typer.Typer(
+    name="rolltop",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"rolltop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Run parallel simulations with their telemetry on, and look at what they left."""
+
+
+for _command in (run, plot, open, deps):
+    _command.register(app)
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    sys.exit(_main(sys.argv[1:]))
+
+
+def _main(arguments: list[str]) -> int:
+    try:
+        return int(app(arguments, prog_name="rolltop", standalone_mode=False) or 0)
+    except BaseException as error:  # noqa: BLE001 (the last border: each becomes an exit status)
+        return _status_of(error)
+
+
+def _status_of(error: BaseException) -> int:
+    """Say what went wrong, and return the exit status for it."""
+    status: int = ExitStatus.OK
+    if isinstance(error, RolltopError):
+        _complain(error.message, error.hint)
+        status = error.exit_status
+    elif isinstance(error, click.exceptions.Exit):
+        status = error.exit_code
+    elif isinstance(error, click.ClickException):
+        _complain(error.format_message(), "rolltop --help lists the commands")
+        status = ExitStatus.USAGE
+    elif isinstance(error, click.Abort | KeyboardInterrupt):
+        status = ExitStatus.CANCELLED
+    elif isinstance(error, BrokenPipeError):
+        _silence_stdout()
+    else:
+        status = _our_fault(error)
+    return status
+
+
+def _complain(message: str, hint: str | None) -> None:
+    print(f"rolltop: {message}", file=sys.stderr)
+    if hint:
+        print(f"  hint: {hint}", file=sys.stderr)
+
+
+def _our_fault(error: BaseException) -> int:
+    _complain(
+        f"a fault of rolltop itself: {type(error).__name__}: {error}",
+        "ROLLTOP_DEBUG=1 prints where; please report it",
+    )
+    if os.environ.get("ROLLTOP_DEBUG"):
+        traceback.print_exception(error)
+    return ExitStatus.OUR_FAULT
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from complaining again when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

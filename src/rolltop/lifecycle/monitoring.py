@@ -1,0 +1,177 @@
+"""The run's own Prometheus: started first, started again if it dies, stopped last.
+
+Telemetry is a guest: whatever goes wrong here is one warning and an entry in ``missing``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from rolltop.catalogue.aliases import canonical_service
+from rolltop.catalogue.rules import render_rules
+from rolltop.errors import DependencyError, LaunchError, RolltopError
+from rolltop.lifecycle.directory import write_text
+from rolltop.model.plan import HealthCheck, HealthKind, ProcessPlan, Role
+from rolltop.prometheus.binary import find_prometheus
+from rolltop.prometheus.file_sd import write_targets
+from rolltop.prometheus.query import Prometheus
+from rolltop.prometheus.scrape import render_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rolltop.launch.diagnosis import ProcessExit
+    from rolltop.launch.supervisor import Supervisor
+    from rolltop.lifecycle.events import EventLog
+    from rolltop.lifecycle.prepare import PreparedRun
+    from rolltop.prometheus.binary import Binary
+
+NAME = "prometheus"
+_RESTARTS_MAX = 3
+_START_TIMEOUT_S = 30.0
+_BUSIEST = 'sum by (service) (alpasim_rpc_queue_depth_at_start_latest{{run_uuid="{uuid}"}})'
+_BUSIEST_EVERY_S = 2.0
+_BUSIEST_TIMEOUT_S = 1.0
+_PORTS_TRIED = 3
+
+
+class RunPrometheus:
+    """Owns the Prometheus of one run; ``missing`` says what of the telemetry is not there."""
+
+    def __init__(
+        self,
+        run: PreparedRun,
+        supervisor: Supervisor,
+        *,
+        events: EventLog,
+        note: Callable[[str], None],
+    ) -> None:
+        self._run = run
+        self._supervisor = supervisor
+        self._events = events
+        self._note = note
+        self._restarts = 0
+        self._binary: Binary | None = None
+        self._plan: ProcessPlan | None = None
+        self._asked_s = float("-inf")
+        self._busiest: tuple[str, float] | None = None
+        self.missing: dict[str, str] = {}
+
+    @property
+    def up(self) -> bool:
+        """Whether it runs, as far as is known."""
+        return NAME in self._supervisor.running
+
+    @property
+    def version(self) -> str | None:
+        """Its version, None where there is none."""
+        return str(self._binary.version) if self._binary else None
+
+    @property
+    def client(self) -> Prometheus:
+        """What answers queries."""
+        return Prometheus(f"http://127.0.0.1:{self._run.plan.prometheus_port}")
+
+    async def start(self) -> None:
+        """Write its files and start it; on failure the run goes on without."""
+        telemetry = self._run.config.telemetry
+        if not telemetry.enabled:
+            self.missing[NAME] = "telemetry.enabled=false"
+            return
+        try:
+            self._binary = await asyncio.to_thread(find_prometheus)
+            self._write_files()
+            await self._launch()
+        except DependencyError as error:
+            self._without(f"{error.message}; {error.hint}" if error.hint else error.message)
+        except (RolltopError, OSError) as error:
+            self._without(str(error))
+
+    def _without(self, reason: str) -> None:
+        self.missing[NAME] = reason
+        self._events.append("telemetry_missing", what=NAME, reason=reason)
+        self._note(f"warning: the run goes on without telemetry: {reason}")
+
+    def _write_files(self) -> None:
+        run, telemetry = self._run, self._run.config.telemetry
+        write_text(
+            run.paths.prometheus_config,
+            render_config(
+                worker_interval_s=telemetry.worker_interval_s,
+                exporter_interval_s=telemetry.exporter_interval_s,
+                rule_interval_s=telemetry.rule_interval_s,
+            ),
+        )
+        write_text(
+            run.paths.rules / "rolltop.yml",
+            render_rules(
+                interval_s=telemetry.rule_interval_s,
+                fast_interval_s=telemetry.worker_interval_s,
+            ),
+        )
+        write_targets(run.paths.targets, run.plan.targets)
+
+    async def _launch(self) -> None:
+        for attempt in range(_PORTS_TRIED):
+            plan = self._process()
+            await self._supervisor.start(plan, self._run.paths.log_of(NAME))
+            try:
+                await self._supervisor.wait_healthy(NAME)
+            except LaunchError as error:
+                if not getattr(error, "port_taken", False) or attempt == _PORTS_TRIED - 1:
+                    await self._supervisor.stop([NAME])
+                    raise
+                self._run.replace_prometheus_port()
+                continue
+            self._events.append("process_ready", process=NAME, port=plan.port)
+            return
+
+    def _process(self) -> ProcessPlan:
+        assert self._binary is not None  # noqa: S101 (start() found it)
+        port = self._run.plan.prometheus_port
+        assert port is not None  # noqa: S101 (telemetry is enabled)
+        paths = self._run.paths
+        return ProcessPlan(
+            name=NAME,
+            role=Role.PROMETHEUS,
+            argv=self._binary.command(config=paths.prometheus_config, data=paths.data, port=port),
+            port=port,
+            health=HealthCheck(HealthKind.HTTP, "/-/ready", _START_TIMEOUT_S),
+        )
+
+    async def on_exit(self, ended: ProcessExit) -> None:
+        """Start it again after it died, a few times; what it missed is a gap."""
+        reason = ended.describe()
+        self._events.append("process_ended", process=NAME, reason=reason)
+        if self._restarts >= _RESTARTS_MAX:
+            self._without(f"Prometheus {reason}, {_RESTARTS_MAX} times")
+            return
+        self._restarts += 1
+        self._note(f"warning: Prometheus {reason}: started again, the telemetry has a gap")
+        try:
+            await self._launch()
+        except (RolltopError, OSError) as error:
+            self._without(f"Prometheus {reason} and does not start again: {error}")
+
+    async def busiest(self) -> tuple[str, float] | None:
+        """Return the service with the most calls in flight, and their number."""
+        now = time.monotonic()
+        if self.up and now - self._asked_s >= _BUSIEST_EVERY_S:
+            self._asked_s = now
+            self._busiest = await asyncio.to_thread(self._ask_busiest)
+        return self._busiest
+
+    def _ask_busiest(self) -> tuple[str, float] | None:
+        url = f"http://127.0.0.1:{self._run.plan.prometheus_port}"
+        try:
+            with Prometheus(url, timeout_s=_BUSIEST_TIMEOUT_S) as client:
+                found = client.query(_BUSIEST.format(uuid=self._run.identity.run_uuid))
+        except RolltopError:
+            return None
+        depths = {s.labels.get("service", ""): float(s.values[-1]) for s in found if s.values.size}
+        if not depths or max(depths.values()) <= 0:
+            return None
+        name = max(depths, key=lambda service: depths[service])
+        return canonical_service(name), depths[name]

@@ -1,0 +1,119 @@
+"""One run from start to end: launch, wait, last scrape, query, estimate, plot, summary, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rolltop.launch.supervisor import Supervisor
+from rolltop.lifecycle.directory import point_latest
+from rolltop.lifecycle.drive import Ending, RunDriver
+from rolltop.lifecycle.events import EventLog
+from rolltop.lifecycle.finish import finish
+from rolltop.lifecycle.prepare import write_run_files
+from rolltop.model.run import ExitStatus, Failure, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rolltop.lifecycle.prepare import PreparedRun
+    from rolltop.lifecycle.progress import ProgressView
+    from rolltop.model.run import RolloutCounts
+    from rolltop.report.summary import RunSummary
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 5.0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run came to."""
+
+    summary: RunSummary
+    exit_status: ExitStatus
+
+
+def execute(run: PreparedRun, view: ProgressView, *, runs_root: Path) -> RunResult:
+    """Run it, from an empty directory to ``summary.json``; every process has ended on return.
+
+    Raises:
+        ConfigError: the run directory cannot be used; nothing has been started.
+    """
+    try:
+        write_run_files(run)
+        point_latest(run.paths.run_dir, runs_root=runs_root)
+        return asyncio.run(_execute(run, view))
+    finally:
+        run.leases.release()
+        view.close()
+
+
+async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
+    events = EventLog(run.paths.events)
+    events.append("run_started", run_uuid=run.identity.run_uuid, run_name=run.identity.run_name)
+    for warning in run.plan.warnings:
+        view.note(f"warning: {warning}")
+        events.append("warning", text=warning)
+    guard_log = run.paths.log_of("guard")
+    async with Supervisor(run.paths.run_dir, guard_log=guard_log) as supervisor:
+        driver = RunDriver(run, supervisor, events=events, view=view)
+        with _signals(driver, view):
+            ending = await driver.drive()
+            view.phase("stopping")
+            await driver.wind_down(grace_s=_GRACE_S)
+            counts = driver.rollouts.refresh()
+            ending = checked(ending, counts)
+            view.phase("reading the telemetry")
+            summary = await finish(run, driver, ending, counts, events=events, note=view.note)
+    status = exit_status_of(ending, counts, strict=run.config.telemetry.strict, summary=summary)
+    events.append("run_ended", outcome=ending.outcome, exit_status=int(status))
+    return RunResult(summary, status)
+
+
+def checked(ending: Ending, counts: RolloutCounts) -> Ending:
+    """Return the ending, as failed if the workers left before every rollout had one."""
+    left = counts.requested - counts.finished - counts.first_wave
+    if ending.outcome is not Outcome.COMPLETED or left <= 0:
+        return ending
+    reason = f"ended with status 0, but {left} of {counts.requested} rollouts never reached an end"
+    return replace(ending, outcome=Outcome.FAILED, failure=Failure("workers", 0, reason))
+
+
+def exit_status_of(
+    ending: Ending, counts: RolloutCounts, *, strict: bool, summary: RunSummary
+) -> ExitStatus:
+    """Return the exit status; where two hold, 2, 5, 4, 3, 1, and telemetry last."""
+    by_outcome = {
+        Outcome.CANCELLED: ExitStatus.CANCELLED,
+        Outcome.TIMEOUT: ExitStatus.CANCELLED,
+        Outcome.OUT_OF_MEMORY: ExitStatus.OUT_OF_MEMORY,
+    }
+    if ending.outcome is not Outcome.COMPLETED:
+        return by_outcome.get(ending.outcome, ExitStatus.PROCESS_FAILED)
+    if counts.abandoned:
+        return ExitStatus.SOME_ABANDONED
+    if strict and summary.telemetry.missing:
+        return ExitStatus.TELEMETRY_MISSING
+    return ExitStatus.OK
+
+
+@contextlib.contextmanager
+def _signals(driver: RunDriver, view: ProgressView) -> Iterator[None]:
+    """Let the signals that ask for an end do so in order; the second one changes nothing."""
+    loop = asyncio.get_running_loop()
+
+    def ask(number: signal.Signals) -> None:
+        view.note(f"{number.name}: stopping, with the plot and the summary")
+        driver.stop(number.name)
+
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, ask, each)
+    try:
+        yield
+    finally:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)

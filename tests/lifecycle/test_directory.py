@@ -1,0 +1,87 @@
+"""The run directory is made once and never over another run."""
+
+from __future__ import annotations
+
+import stat
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rolltop.errors import ConfigError
+from rolltop.lifecycle.directory import (
+    create_run_directory,
+    point_latest,
+    render_metadata,
+    write_text,
+)
+from rolltop.model.run import RunIdentity
+
+
+def test_an_empty_directory_may_be_there_already(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    paths = create_run_directory(tmp_path / "x")
+    assert paths.data.is_dir()
+    assert paths.logs.is_dir()
+
+
+def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="exists and is not empty") as caught:
+        create_run_directory(tmp_path)
+    assert caught.value.hint is not None
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    with pytest.raises(ConfigError, match="not a directory"):
+        create_run_directory(tmp_path / "x")
+
+
+def test_a_parent_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
+        create_run_directory(tmp_path / "file" / "x")
+
+
+def test_files_are_written_whole_and_private(tmp_path: Path) -> None:
+    write_text(tmp_path / "deep" / "a.txt", "text")
+    assert (tmp_path / "deep" / "a.txt").read_text() == "text"
+    assert stat.S_IMODE((tmp_path / "deep" / "a.txt").stat().st_mode) & 0o137 == 0
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]
+
+
+def test_metadata_keeps_the_offset_and_redacts(tmp_path: Path) -> None:
+    identity = RunIdentity(
+        run_uuid="u",
+        run_name="n",
+        user="me",
+        started=datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=9))),
+        command=("rolltop", "run", "services.driver.env.API_TOKEN=hunter2hunter2"),
+    )
+    text = render_metadata(identity, tmp_path)
+    assert yaml.safe_load(text)["run_time"] == "2026-01-02T03:04:05+09:00"
+    assert "hunter2" not in text
+
+
+def test_latest_follows_the_newest_run(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        point_latest(tmp_path / name, runs_root=tmp_path)
+        assert (tmp_path / "latest").resolve() == tmp_path / name
+
+
+def test_latest_is_not_made_for_a_run_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    point_latest(tmp_path / "elsewhere", runs_root=tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_directory_called_latest_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "one").mkdir()
+    point_latest(tmp_path / "one", runs_root=tmp_path)
+    assert not (tmp_path / "latest").is_symlink()
