@@ -41,31 +41,42 @@ def names_in(text: str) -> list[str]:
     return [match["name"] for match in _BLOCK.finditer(text)]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the pages, or say which of them are not as the code has it."""
-    from scripts.pages import BLOCKS
+def generated(pages: Mapping[Path, str]) -> dict[Path, str]:
+    """Return every page with its blocks, and every generated file, as the code has them.
 
+    Raises:
+        ValueError: no page holds a block that is written.
+    """
+    from scripts.pages import BLOCKS, FILES
+
+    unused = BLOCKS.keys() - {name for text in pages.values() for name in names_in(text)}
+    if unused:
+        msg = f"no page holds the generated blocks {', '.join(sorted(unused))}"
+        raise ValueError(msg)
+    result = {page: fill(text, BLOCKS) for page, text in pages.items()}
+    return result | {DOCS / path: write() for path, write in FILES.items()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write what differs, or only name it and fail."""
     parser = argparse.ArgumentParser(prog="python -m scripts.generate_docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
     check = parser.parse_args(arguments).check
 
-    unused = set(BLOCKS)
-    stale = []
-    for page in sorted(DOCS.rglob("*.md")):
-        old = page.read_text(encoding="utf-8")
-        unused -= set(names_in(old))
-        new = fill(old, BLOCKS)
-        if new != old:
-            stale.append(str(page.relative_to(DOCS.parent)))
-            if not check:
-                page.write_text(new, encoding="utf-8")
-    for name in sorted(unused):
-        print(f"no page holds the generated block {name!r}", file=sys.stderr)
-    for name in stale:
-        print(f"{name}: {'not as the code has it' if check else 'written'}", file=sys.stderr)
+    pages = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
+    stale = False
+    for path, text in generated(pages).items():
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale = True
+        shown = path.relative_to(DOCS.parent)
+        print(f"{shown}: {'not as the code has it' if check else 'written'}", file=sys.stderr)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     if check and stale:
         print("hint: make docs-reference", file=sys.stderr)
-    return int(bool(unused) or (check and bool(stale)))
+    return int(check and stale)
 
 
 if __name__ == "__main__":

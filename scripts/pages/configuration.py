@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from rolltop.model.topology import ServicePlacement, Topology
 
 _OF_THE_CONTRACT = tuple(f"sim.{name}" for name in Simulator.model_fields)
+_FILLED_IN = {
+    "run.dir": "runs/<UTC stamp>-<name>-<first 8 of the uuid>",
+    "run.name": "<simulator>-<topology>",
+    "run.uuid": "a new one",
+    "runtime.steps_per_rollout": "the simulator's own",
+    "topology": "1gpu",
+    "device": "nvidia where there is a GPU, else none",
+}
+"""Defaults that depend on the rest; the schema describes what comes out."""
 _SHIPPED = ("1gpu", "2gpu", "8gpu_12rollouts", "8gpu_64rollouts")
 _ORDER = ("renderer", "driver", "physics", "controller", "trafficsim")
 
@@ -32,9 +42,20 @@ def simulator() -> str:
     return _table(schema.rows(Simulator.model_json_schema()))
 
 
+def simulator_schema() -> str:
+    """Return the JSON schema of ``sim/<name>.yaml``."""
+    return json.dumps(Simulator.model_json_schema(), indent=2) + "\n"
+
+
 def _table(leaves: Iterable[schema.Row]) -> str:
-    rows = [(code(row.path), row.type, code(row.default), sentence(row.meaning)) for row in leaves]
+    rows = [(code(row.path), row.type, _default(row), sentence(row.meaning)) for row in leaves]
     return table(("path", "type", "default", "meaning"), rows)
+
+
+def _default(row: schema.Row) -> str:
+    if row.default == "required":
+        return _FILLED_IN.get(row.path, "required")
+    return _FILLED_IN.get(row.path) or code(row.default)
 
 
 def templates() -> str:

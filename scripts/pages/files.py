@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 
 from rolltop.model.run import RunPaths
+from rolltop.report.summary import RunSummary, render_schema
 from scripts.pages import schema
 from scripts.pages.markdown import code, sentence, table
 
@@ -26,7 +27,11 @@ def run_directory() -> str:
 
 def summary() -> str:
     """Return the fields of ``summary.json``, from its schema."""
-    from rolltop.report.summary import summary_schema
-
-    rows = [(code(r.path), r.type, sentence(r.meaning)) for r in schema.rows(summary_schema())]
+    leaves = schema.rows(RunSummary.model_json_schema(by_alias=True))
+    rows = [(code(row.path), row.type, sentence(row.meaning)) for row in leaves]
     return table(("field", "type", "meaning"), rows)
+
+
+def summary_schema() -> str:
+    """Return the JSON schema of ``summary.json``."""
+    return render_schema()

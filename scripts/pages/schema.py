@@ -45,13 +45,15 @@ class _Walk:
 
     def value(self, node: Node, path: str, required: bool) -> Iterator[Row]:
         target = self._resolved(node)
-        entry = target.get("additionalProperties")
         if "properties" in target:
             yield from self.object(target, path)
-        elif isinstance(entry, dict) and "properties" in self._resolved(entry):
-            yield from self.object(self._resolved(entry), f"{path}.<name>")
-        else:
-            yield Row(path, self._type(node), _default(node, required), _meaning(node, target))
+            return
+        entries = {f"{path}.<name>": _values(target), f"{path}[]": target.get("items", {})}
+        for below, entry in entries.items():
+            if "properties" in self._resolved(entry):
+                yield from self.object(self._resolved(entry), below)
+                return
+        yield Row(path, self._type(node), _default(node, required), _meaning(node, target))
 
     def _resolved(self, node: Node) -> Node:
         """Follow a reference, also one that may be null instead."""
@@ -74,9 +76,15 @@ class _Walk:
         if kind == "array":
             return f"list of {self._type(node['items'])}" if "items" in node else _pair(node)
         if kind == "object":
-            entry = node.get("additionalProperties", {})
-            return f"mapping to {self._type(entry) if isinstance(entry, dict) else 'any'}"
+            return f"mapping to {self._type(_values(node))}"
         return f"{kind}{_bounds(node)}"
+
+
+def _values(node: Node) -> Node:
+    """Return the schema of a mapping's values, whatever its keys may be; {} takes anything."""
+    patterns: Node = node.get("patternProperties") or {}
+    entry = next(iter(patterns.values()), node.get("additionalProperties"))
+    return entry if isinstance(entry, dict) else {}
 
 
 def _pair(node: Node) -> str:
