@@ -1,0 +1,1 @@
+"""The only room that speaks to Prometheus: binary, server, scrape configuration, queries."""
