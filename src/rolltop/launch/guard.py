@@ -55,7 +55,7 @@ MARK_PROCESS = "ROLLTOP_PROCESS"
 HELPER_GRACE_S = 2.0
 """Between SIGTERM and SIGKILL of what a process leaves behind."""
 END_GRACE_S = 3.0
-"""Between SIGTERM and SIGKILL of everything, once the launcher has gone."""
+"""Between SIGTERM and SIGKILL of everything, once the launcher has gone, if it names no other."""
 
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE)
 _RESET = (*_IGNORED, signal.SIGXFSZ, signal.SIGCHLD)
@@ -164,8 +164,16 @@ class _Tree:
 class Guard:
     """The loop: commands in, events out, a sweep whenever a process has ended."""
 
-    def __init__(self, link: socket.socket, launcher: int, root: str = proctree.PROC) -> None:
+    def __init__(
+        self,
+        link: socket.socket,
+        launcher: int,
+        *,
+        end_grace_s: float = END_GRACE_S,
+        root: str = proctree.PROC,
+    ) -> None:
         self._link = link
+        self._end_grace_s = end_grace_s
         self._root = root
         self._token = f"{os.getpid()}-{time.time_ns()}"
         self._trees: dict[str, _Tree] = {}
@@ -189,7 +197,7 @@ class Guard:
                 self._turn()
         finally:
             self._link.close()
-            end_children(self._killer, END_GRACE_S, self._root)
+            end_children(self._killer, self._end_grace_s, self._root)
 
     def _turn(self) -> None:
         due = self._sweep_at
@@ -415,8 +423,9 @@ def _become(command: dict[str, Any], env: dict[str, str], guard: int, tell: int)
 
 
 def main() -> None:
-    """Run the guard on an inherited socket: ``<label> <fd> <pid of the launcher>``."""
-    link = socket.socket(fileno=int(sys.argv[-2]))
+    """Run the guard on an inherited socket: ``... <fd> <pid of the launcher> <grace in s>``."""
+    fd, launcher, grace_s = sys.argv[-3:]
+    link = socket.socket(fileno=int(fd))
     link.set_inheritable(False)
     set_subreaper(on=True)
-    Guard(link, int(sys.argv[-1])).run()
+    Guard(link, int(launcher), end_grace_s=float(grace_s)).run()

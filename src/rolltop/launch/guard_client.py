@@ -25,23 +25,14 @@ GUARD = "guard"
 _BOOT = "import sys; sys.path.append(sys.argv[2]); from rolltop.launch.guard import main; main()"
 _LINE_LIMIT = 1 << 22
 _READY_TIMEOUT_S = 30.0
-_END_TIMEOUT_S = guard.END_GRACE_S + 7.0
+_END_TIMEOUT_S = 10.0
 
 
-def guard_command(fd: int, launcher: int) -> list[str]:
+def guard_command(fd: int, launcher: int, grace_s: float = guard.END_GRACE_S) -> list[str]:
     """Return the guard's command line: no site packages, so that it starts in milliseconds."""
-    source = Path(guard.__file__).parents[2]
-    return [
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        _BOOT,
-        "rolltop-guard",
-        str(source),
-        str(fd),
-        str(launcher),
-    ]
+    source = str(Path(guard.__file__).parents[2])
+    python = [sys.executable, "-I", "-S", "-c", _BOOT]
+    return [*python, "rolltop-guard", source, str(fd), str(launcher), str(grace_s)]
 
 
 class GuardClient:
@@ -68,8 +59,10 @@ class GuardClient:
         """The guard's pid, None while none runs."""
         return None if self._process is None else self._process.pid
 
-    async def open(self, log: Path | None = None) -> None:
+    async def open(self, log: Path | None = None, grace_s: float = guard.END_GRACE_S) -> None:
         """Start the guard in a session of its own; what it has to say in distress goes to ``log``.
+
+        ``grace_s`` lies between SIGTERM and SIGKILL once this process has gone.
 
         Raises:
             LaunchError: if it does not report for duty.
@@ -77,7 +70,7 @@ class GuardClient:
         ours, theirs = socket.socketpair()
         self._was_subreaper = guard.set_subreaper(on=True)
         with theirs:
-            self._process = _start_guard(theirs.fileno(), log or Path(os.devnull))
+            self._process = _start_guard(theirs.fileno(), log or Path(os.devnull), grace_s)
         reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=_LINE_LIMIT)
         try:
             async with asyncio.timeout(_READY_TIMEOUT_S):
@@ -141,12 +134,12 @@ class GuardClient:
         self._on_lost(_exit_of_guard(self._process.pid, status))
 
 
-def _start_guard(fd: int, log: Path) -> subprocess.Popen[bytes]:
+def _start_guard(fd: int, log: Path, grace_s: float) -> subprocess.Popen[bytes]:
     if not log.exists():
         log.touch(0o640)
     with log.open("ab") as errors:
         return subprocess.Popen(
-            guard_command(fd, os.getpid()),
+            guard_command(fd, os.getpid(), grace_s),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,

@@ -17,6 +17,7 @@ from rolltop.launch.diagnosis import (
     diagnose,
     why_not_started,
 )
+from rolltop.launch.guard import END_GRACE_S
 from rolltop.launch.guard_client import GuardClient
 from rolltop.launch.health import until_healthy
 from rolltop.launch.logs import tail
@@ -53,7 +54,8 @@ class Supervisor:
 
     Processes run in ``cwd`` with ``environment`` (this process's own if None) and their plan's
     ``env`` on top. Descendants of a process count as part of it everywhere: they are signalled
-    with it, and what it leaves behind is ended after it.
+    with it, and what it leaves behind is ended after it. If this process dies, the guard ends
+    everything, with ``orphan_grace_s`` between SIGTERM and SIGKILL.
     """
 
     def __init__(
@@ -62,17 +64,19 @@ class Supervisor:
         *,
         environment: Mapping[str, str] | None = None,
         guard_log: Path | None = None,
+        orphan_grace_s: float = END_GRACE_S,
     ) -> None:
         self.exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
         self._cwd = cwd
         self._environment = dict(os.environ if environment is None else environment)
         self._guard_log = guard_log
+        self._orphan_grace_s = orphan_grace_s
         self._guard = GuardClient(self._on_event, self._on_guard_lost)
         self._processes: dict[str, _Running] = {}
         self._oom = OomWatch()
 
     async def __aenter__(self) -> Self:
-        await self._guard.open(self._guard_log)
+        await self._guard.open(self._guard_log, self._orphan_grace_s)
         return self
 
     async def __aexit__(self, *_: object) -> None:
