@@ -110,12 +110,12 @@ class Worker:
         """Drive one rollout, again if it fails, and write its result."""
         last = self.arguments.max_retries + 1
         for attempt in range(1, last + 1):
-            began = perf_counter()
+            began, state = perf_counter(), world.start()
             quality: dict[str, float] | None = None
             error: str | None = None
             try:
                 async with self.telemetry.rollout():
-                    quality = await self.drive(rollout, attempt, connections)
+                    quality = await self.drive(rollout, state, attempt, connections)
             except (CallError, OSError) as problem:
                 error = str(problem)
             if quality is not None or attempt == last:
@@ -128,7 +128,7 @@ class Worker:
             {
                 **rollout,
                 "status": "abandoned" if quality is None else "completed",
-                "steps": self.arguments.steps,
+                "steps": state["steps"],
                 "attempts": attempt,
                 "duration_s": perf_counter() - began,
                 "worker_id": str(self.arguments.worker_id),
@@ -138,17 +138,23 @@ class Worker:
         )
 
     async def drive(
-        self, rollout: dict[str, Any], attempt: int, connections: list[Connection]
+        self,
+        rollout: dict[str, Any],
+        state: world.State,
+        attempt: int,
+        connections: list[Connection],
     ) -> dict[str, float]:
-        """Drive all steps; return how well the car kept its lane."""
+        """Drive all steps, which changes ``state``; return how well the car kept its lane."""
         self.telemetry.renderer_started()  # its slot is its own: it never waits for one
-        state, largest = world.start(), 0.0
-        for step, bend in zip(range(self.arguments.steps), world.bends(rollout["seed"])):  # noqa: B905 - bends never end
+        largest = 0.0
+        bends = world.bends(rollout["seed"])
+        for step in range(self.arguments.steps):
             with self.telemetry.step():
-                state |= {"step": step, "bend": bend}
+                state |= {"steps": step, "bend": next(bends)}
                 for connection in connections:
                     which = f"{rollout['scene']} {rollout['seed']} {attempt} {step}"
                     state |= await connection.call(self.telemetry, state, which)
+            state["steps"] += 1
             largest = max(largest, abs(state["offset_m"]))
         return {"largest_lateral_error_m": largest}
 

@@ -35,12 +35,12 @@ def run_controller_and_vehicle(state: State) -> State:
 
 def ground_intersection(state: State) -> State:
     """Put the car on the uneven ground."""
-    return {"height_m": 0.1 * math.sin(state["step"] / 5 + state["offset_m"])}
+    return {"height_m": 0.1 * math.sin(state["steps"] / 5 + state["offset_m"])}
 
 
 def simulate(state: State) -> State:
     """Move the car ahead."""
-    return {"gap_m": 20 + 5 * math.cos(state["step"] / 7)}
+    return {"gap_m": 20 + 5 * math.cos(state["steps"] / 7)}
 
 
 METHODS: dict[str, Callable[[State], State]] = {
@@ -55,7 +55,7 @@ METHODS: dict[str, Callable[[State], State]] = {
 
 def start() -> State:
     """Return the state in which a rollout begins."""
-    return {"offset_m": 0.0, "heading": 0.0}
+    return {"offset_m": 0.0, "heading": 0.0, "steps": 0}
 
 
 def bends(seed: int) -> Iterator[float]:

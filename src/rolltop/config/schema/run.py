@@ -29,7 +29,9 @@ class Run(Model):
     dir: Path
     """Absolute. `wizard.log_dir` is its other name."""
     name: Word
+    """For people; the simulator's and the topology's names where not given."""
     uuid: str
+    """A new one where not given."""
     seed: NotNegative = 0
     """Same seed, same rollouts."""
 
@@ -55,11 +57,13 @@ class Runtime(Model):
     """What the workers do."""
 
     rollouts: Positive = 12
+    """How many are driven in all."""
     steps_per_rollout: Positive
     """The simulator's own where not given."""
     max_rollout_retries: NotNegative = 2
     """How often a failed rollout is tried again before it is abandoned."""
     nr_workers: Positive = 1
+    """Worker processes, which share the rollouts."""
     endpoints: dict[Word, Endpoint] = Field(min_length=1)
 
 
@@ -69,17 +73,22 @@ class Placement(Model):
     gpus: tuple[NotNegative, ...] | None = Field(default=None, min_length=1)
     """One container per entry, a repeated index: several on that GPU; null: one on the CPU."""
     replicas_per_container: Positive = 1
+    """Instances per container, on the same GPU."""
 
 
 class Telemetry(Model):
     """What is measured, and how often."""
 
     enabled: bool = True
+    """Off, nothing is measured, and the run has no plot."""
     strict: bool = False
     """Telemetry that is missing fails the run, with exit status 7."""
     worker_interval_s: Seconds = 1.0
+    """Between two scrapes of a worker's page."""
     exporter_interval_s: Seconds = 5.0
+    """Between two scrapes of an exporter."""
     rule_interval_s: Seconds = 5.0
+    """Between two evaluations of the recording rules."""
 
 
 class Ports(Model):
@@ -115,6 +124,7 @@ class Fault(Model):
     delay_ms: float = Field(default=0.0, ge=0)
     """Held in the service's slot without burning CPU."""
     fail_ratio: float = Field(default=0.0, ge=0, le=1)
+    """The part of the calls that fail."""
     fail_method: str | None = None
     """The method that fails; every one where not given."""
     crash_after: Positive | None = None
@@ -145,7 +155,10 @@ class RunConfig(Model):
     telemetry: Telemetry = Telemetry()
     ports: Ports = Ports()
     device: Literal["none", "nvidia"] = "none"
+    """What an index in `gpus` is: a slot, or a GPU of this node. `auto` is decided for one of them
+    when the run is composed."""
     defines: dict[str, JsonValue] = Field(default_factory=dict)
+    """Values for interpolations and knobs; `filesystem` is where data live that outlast runs."""
     deploy: str = "local"
     topology_name: str = Field(default="", alias="topology")
     site: str = "default"

@@ -35,6 +35,7 @@ class Process(Model):
     """For deployments in containers; `deploy=local` starts the command as it is."""
     health: Health = Health()
     start_timeout_s: Seconds = 60.0
+    """How long it may take until it is healthy."""
     group: Word | None = None
     """The name in process metrics; the service's own where not given."""
     metrics: bool = False
