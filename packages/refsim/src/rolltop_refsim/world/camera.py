@@ -23,6 +23,7 @@ from rolltop_refsim.world.camera_model import (
     geom_name,
 )
 from rolltop_refsim.world.geometry import Pose, quaternion
+from rolltop_refsim.world.gl import choose_backend
 from rolltop_refsim.world.meshes import SURFACES, Mesh, make_meshes
 from rolltop_refsim.world.scene import make_scene
 from rolltop_refsim.world.traffic import CARS
@@ -90,9 +91,7 @@ class Camera:
         """
         if cache_size < 1:
             raise ValueError(f"a camera needs a cache size of at least 1, not {cache_size}")
-        from rolltop_refsim.world import gl
-
-        gl.choose_backend()
+        backend = choose_backend()
         import mujoco
 
         self._mujoco = mujoco
@@ -104,7 +103,7 @@ class Camera:
         )
         self._free_placeholders(cache_size)
         self._data: Any = mujoco.MjData(self._model)
-        self._context_gl: Any = mujoco.GLContext(self._width, self._height)
+        self._context_gl: Any = backend.context(self._width, self._height)
         self._context_gl.make_current()
         self._context: Any = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_50)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)

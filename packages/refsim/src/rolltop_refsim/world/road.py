@@ -19,8 +19,8 @@ BEHIND_M = 40.0
 LENGTH_M = 360.0
 """Road in front of the start; a route ends `LOOKAHEAD_M` before the road does."""
 LOOKAHEAD_M = 60.0
-MAX_CURVATURE = 0.018
-"""1/m: the tightest bend has a radius of 55 m."""
+MAX_CURVATURE = 0.022
+"""1/m: the tightest bend has a radius of 45 m."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def make_road(rng: np.random.Generator) -> Road:
     """
     s = np.arange(-BEHIND_M, LENGTH_M + SPACING_M / 2, SPACING_M)
     wavelengths = rng.uniform((60, 90, 140), (90, 140, 220))
-    amplitudes = rng.uniform((0.003, 0.004, 0.003), (0.008, 0.009, 0.006))
+    amplitudes = rng.uniform((0.004, 0.005, 0.004), (0.010, 0.012, 0.008))
     phases = rng.uniform(0, 2 * np.pi, 3)
     waves = amplitudes[:, None] * np.sin(2 * np.pi * s / wavelengths[:, None] + phases[:, None])
     curvature = np.clip(waves.sum(axis=0), -MAX_CURVATURE, MAX_CURVATURE)

@@ -131,7 +131,7 @@ def make_scene(name: str, seed: int) -> Scene:
         look=_make_look(rng),
         tyre_friction=float(rng.uniform(0.8, 1.1)),
         start=Start(
-            lateral_m=float(rng.uniform(-0.4, 0.4)),
+            lateral_m=float(rng.uniform(-0.5, 0.5)),
             heading_rad=float(rng.uniform(-0.05, 0.05)),
             speed_m_s=float(rng.uniform(7.5, 9.0)),
         ),

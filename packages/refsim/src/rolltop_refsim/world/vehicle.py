@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rolltop_refsim.world.scene import Scene
 
 TIMESTEP_S = 0.005
-CONTROL_EVERY = 2
-"""Physics steps per step of the tracking controller: it runs at 100 Hz."""
+CONTROL_EVERY = 4
+"""Physics steps per step of the tracking controller: it runs at 50 Hz."""
 CHASSIS_KG = 1200.0
 SPRING_N_M = 45_000.0
 DAMPING_N_S_M = 4_500.0
