@@ -8,8 +8,9 @@ import subprocess
 import sys
 from time import perf_counter
 
-from bench.rows import BenchRow
 from rolltop_instrument import WorkerTelemetry
+
+from bench.rows import BenchRow
 
 SERIES = 500
 WINDOW_S = 2.0

@@ -11,11 +11,11 @@ from typing import Any
 import grpc
 import grpc.aio
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
-from bench.rows import BenchRow
 from rolltop_instrument import WorkerTelemetry, names
 from rolltop_instrument._calls import CallBook
 from rolltop_instrument._cells import Registry
+
+from bench.rows import BenchRow
 
 ROUNDS = 30
 CALLS = 2000

@@ -9,6 +9,10 @@ from collections.abc import Callable
 
 from rolltop_instrument import names
 from rolltop_instrument._cells import Cell, Registry
+from rolltop_instrument._guest import warn
+
+MAX_METHODS = 64
+"""Pairs of service and method that get series of their own: label values must be bounded."""
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -164,6 +168,20 @@ class CallBook:
         self._services: dict[str, Service] = {}
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._sites: dict[tuple[str, str, str], CallSite] = {}
+        self._overflowed = False
+        self._methods: set[tuple[str, str]] = set()
+
+    def _bounded(self, service: str, method: str) -> str:
+        """The method, or ``other`` for a host that makes up ever new ones."""
+        if (service, method) in self._methods:
+            return method
+        if len(self._methods) < MAX_METHODS:
+            self._methods.add((service, method))
+            return method
+        if not self._overflowed:
+            self._overflowed = True
+            warn("more than %d methods: further ones are recorded as 'other'", MAX_METHODS)
+        return "other"
 
     def service(self, name: str) -> Service:
         """The service of that name; its counters exist at 0 from now."""
@@ -181,6 +199,7 @@ class CallBook:
 
     def site(self, service: str, method: str, endpoint: str) -> CallSite:
         """The call site of a method of an instance."""
+        method = self._bounded(service, method)
         key = (service, method, endpoint)
         found = self._sites.get(key)
         if found is None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 
+from rolltop_instrument._guest import fault
 from rolltop_instrument.names import WORKER_LABEL, Metric
 
 Cell = list[float]
@@ -32,7 +34,9 @@ def format_value(value: float) -> str:
 
 
 def observe(cell: Cell, bounds: tuple[float, ...], value: float) -> None:
-    """Count ``value`` into a histogram's cell."""
+    """Count ``value`` into a histogram's cell; what is not a number is left out."""
+    if value != value:  # noqa: PLR0124
+        return
     cell[bisect_left(bounds, value)] += 1
     cell[-1] += value
 
@@ -94,6 +98,22 @@ class Family:
             for cell, prefixes in list(self._series):
                 yield prefixes[0] + format_value(cell[0])
 
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Name, labels and value of each sample, histograms cumulative."""
+        for values, cell in list(self._cells.items()):
+            labels = dict(
+                zip((WORKER_LABEL, *self.metric.labels), (self._worker_id, *values), strict=True)
+            )
+            if self.metric.kind != "histogram":
+                yield self.metric.name, labels, cell[0]
+                continue
+            counts = cell[:]
+            bounds = [*map(repr, self.metric.buckets), "+Inf"]
+            for bound, total in zip(bounds, accumulate(counts[:-1]), strict=True):
+                yield f"{self.metric.name}_bucket", {**labels, "le": bound}, total
+            yield f"{self.metric.name}_count", labels, sum(counts[:-1])
+            yield f"{self.metric.name}_sum", labels, counts[-1]
+
     def __len__(self) -> int:
         """How many samples the family puts on the page."""
         return sum(len(prefixes) for _, prefixes in self._series)
@@ -127,10 +147,17 @@ class Registry:
         """Call ``refresh`` on the page's thread before each page, to bring read-off values."""
         self._refreshers.append(refresh)
 
+    def refresh(self) -> None:
+        """Bring the values that are read off only when somebody looks."""
+        for refresh in self._refreshers:
+            try:
+                refresh()
+            except Exception as problem:  # noqa: BLE001 - one value less, not the whole page
+                fault("refreshing the page", problem)
+
     def chunks(self, *, openmetrics: bool = False) -> Iterator[str]:
         """The page in pieces of one family each, so that the renderer can pause between them."""
-        for refresh in self._refreshers:
-            refresh()
+        self.refresh()
         for family in self.families.values():
             lines = list(family.lines())
             if lines:

@@ -59,7 +59,7 @@ class Rollout:
 
     async def __aenter__(self) -> Self:
         """Begin."""
-        self._telemetry._rollout_began()  # noqa: SLF001 - two halves of one thing
+        self._telemetry._rollout_began()
         self._began = perf_counter()
         return self
 
@@ -71,7 +71,7 @@ class Rollout:
     ) -> None:
         """Record; an exception goes on to the host."""
         seconds = perf_counter() - self._began
-        self._telemetry._rollout_ended(seconds, error is not None, self.first_wave)  # noqa: SLF001
+        self._telemetry._rollout_ended(seconds, error is not None, self.first_wave)
 
 
 class Call:
@@ -83,8 +83,9 @@ class Call:
         self._began = 0.0
 
     def server_times(self, *, queue_s: float, service_s: float) -> None:
-        """What the server says about this call, in seconds."""
-        self._server = (queue_s, service_s)
+        """What the server says about this call, in seconds; nonsense is left out."""
+        if queue_s >= 0 and service_s >= 0:
+            self._server = (float(queue_s), float(service_s))
 
     async def __aenter__(self) -> Self:
         """Begin."""

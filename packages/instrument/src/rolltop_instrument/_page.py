@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from time import monotonic, sleep
-from typing import Any, ClassVar, Literal
+from time import sleep
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from rolltop_instrument._guest import fault
-
-Reader = Literal["own", "central"]
+from rolltop_instrument._readers import Readers
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -29,23 +28,7 @@ _MAX_CONNECTIONS = 32
 _CLIENT_TIMEOUT_S = 15.0
 """A silent connection is closed after this; more than the central interval, to keep it open."""
 _PAUSE_S = 5e-5
-_CHUNK_CHARS = 4000
-
-
-class Readers:
-    """When each kind of reader last began to read a page that it then got."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self.clock = clock
-        self.last_read: dict[Reader, float] = {}
-        self.on_read: Callable[[], None] | None = None
-
-    def has_read(self, reader: Reader, began: float) -> None:
-        """``reader`` got a page whose making began at ``began``."""
-        self.last_read[reader] = max(began, self.last_read.get(reader, began))
-        notify = self.on_read
-        if notify is not None:
-            notify()
+_CHUNK_CHARS = 8000
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -54,6 +37,8 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "rolltop-instrument"
     sys_version = ""
     timeout: ClassVar[float] = _CLIENT_TIMEOUT_S
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         """Answer a GET."""
@@ -88,8 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if body:
             self.wfile.write(content)
+        self.wfile.flush()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+    def log_message(self, format: str, *args: Any) -> None:
         """Keep quiet: a scrape a second is no news."""
 
 
@@ -160,7 +146,7 @@ class _Server(ThreadingHTTPServer):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         """A client that hangs up is no news; a fault of ours is reported once."""
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, OSError):

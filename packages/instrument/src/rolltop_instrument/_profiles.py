@@ -38,16 +38,18 @@ class LoopProfile:
         self._clock = clock
         self._selector: Any = None
         self._wrapper: Callable[..., Any] | None = None
+        self._before: Callable[..., Any] | None = None
         self._state: tuple[str, float, float, float, float] | None = None
         self.reason: str | None = "not started"
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin on ``loop``, from its own thread. A loop without a selector has no profile."""
-        selector = getattr(loop, "_selector", None)
+        selector: Any = getattr(loop, "_selector", None)
         if selector is None or not callable(getattr(selector, "select", None)):
             self.reason = f"{type(loop).__module__}.{type(loop).__qualname__} has no selector"
             warn("no event-loop profile: %s", self.reason)
             return
+        before = getattr(selector, "__dict__", {}).get("select")
         wrapper = self._wrap(selector.select)
         try:
             selector.select = wrapper
@@ -56,6 +58,7 @@ class LoopProfile:
             warn("no event-loop profile: %s", self.reason)
             return
         self._selector, self._wrapper, self.reason = selector, wrapper, None
+        self._before = before
         self._state = (_WORK, self._clock(), 0.0, 0.0, 0.0)
 
     def _wrap(self, select: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,19 +94,23 @@ class LoopProfile:
         phase, since, idle, poll, work = state
         now = max(0.0, self._clock() - since)
         if phase is _WORK:
-            return LoopTimes(idle, poll, work + now)
-        return (
-            LoopTimes(idle + now, poll, work)
-            if phase is _IDLE
-            else LoopTimes(idle, poll + now, work)
-        )
+            work += now
+        elif phase is _IDLE:
+            idle += now
+        else:
+            poll += now
+        return LoopTimes(idle, poll, work)
 
     def stop(self) -> LoopTimes | None:
         """End, give the selector back as it was, and return the final times."""
         final = self.read()
         selector, self._selector, self._state = self._selector, None, None
-        if selector is not None and vars(selector).get("select") is self._wrapper:
+        if selector is None or vars(selector).get("select") is not self._wrapper:
+            return final  # somebody wrapped it after us: our wrapper stays in and does nothing
+        if self._before is None:
             del selector.select
+        else:
+            selector.select = self._before
         return final
 
 
@@ -112,7 +119,7 @@ class GcTimes(NamedTuple):
 
     total_s: float
     max_s: float
-    count: int
+    collections: int
 
 
 class GcProfile:

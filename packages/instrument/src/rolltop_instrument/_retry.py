@@ -63,8 +63,9 @@ async def retry(
     Args:
         call: Makes the awaitable anew for each attempt.
         attempts: Attempts in all, the first included.
-        retry_on: Which errors are worth another attempt; the default is a status of
-            UNAVAILABLE, RESOURCE_EXHAUSTED or ABORTED, and a connection error.
+        retry_on: Which errors are worth another attempt: a predicate; or exception types, status
+            codes and names of codes. By default a connection error and a status of UNAVAILABLE,
+            RESOURCE_EXHAUSTED or ABORTED.
         backoff: Waits between attempts.
         on_retry: Called before each attempt after the first.
 
@@ -82,7 +83,7 @@ async def retry(
         except Exception as error:
             if not worth(error):
                 raise
+        await waits.wait(attempt)
         if on_retry is not None:
             on_retry()
-        await waits.wait(attempt)
     return await call()

@@ -107,7 +107,10 @@ class _Pending:
     def failed(self, error: BaseException) -> None:
         """No call came of it: an interceptor further in raised."""
         self._recorded = True
-        self._site.end(perf_counter() - self._began, None, None, status_of(error))
+        try:
+            self._site.end(perf_counter() - self._began, None, None, status_of(error))
+        except Exception as problem:  # noqa: BLE001 - the host gets its own error
+            fault("recording a call", problem)
 
     def watch(self, call: Any) -> None:
         """Be told of the call's completion, at once if it is there already."""

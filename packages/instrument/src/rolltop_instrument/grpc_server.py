@@ -1,4 +1,4 @@
-"""The server side of gRPC: carries the stamps home in trailing metadata. Needs the extra ``grpc``."""
+"""The server side of gRPC: carries the stamps home. Needs the extra ``grpc``."""
 
 from __future__ import annotations
 

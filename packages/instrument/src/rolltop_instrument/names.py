@@ -78,7 +78,7 @@ def _gauge(
     return Metric(name, "gauge", unit, labels, text, appears=appears)
 
 
-def _histogram(
+def _histogram(  # noqa: PLR0917 - a table's columns
     name: str,
     labels: tuple[str, ...],
     text: str,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from rolltop_instrument.grpc_server import ServerTimingInterceptor
@@ -165,7 +166,9 @@ class StampedSlot:
         if n < 1:
             raise ValueError(f"a slot needs at least one place, not {n}")
         self._semaphore = asyncio.Semaphore(n)
-        self._held: dict[asyncio.Task[Any] | None, list[tuple[Stamps, float, float]]] = {}
+        self._held: WeakKeyDictionary[asyncio.Task[Any], list[tuple[Stamps, float, float]]] = (
+            WeakKeyDictionary()
+        )
 
     async def __aenter__(self) -> Self:
         """Wait for a place."""
@@ -176,8 +179,10 @@ class StampedSlot:
         except BaseException:
             stamps.add(queue_s=perf_counter() - asked, service_s=0.0)
             raise
-        mine = self._held.setdefault(asyncio.current_task(), [])
-        mine.append((stamps, asked, perf_counter()))
+        got = perf_counter()
+        task = asyncio.current_task()
+        if task is not None:
+            self._held.setdefault(task, []).append((stamps, asked, got))
         return self
 
     async def __aexit__(
@@ -189,12 +194,11 @@ class StampedSlot:
         """Give the place back."""
         left = perf_counter()
         task = asyncio.current_task()
-        mine = self._held[task]
-        stamps, asked, got = mine.pop()
-        if not mine:
-            del self._held[task]
         self._semaphore.release()
-        stamps.add(queue_s=got - asked, service_s=left - got)
+        mine = None if task is None else self._held.get(task)
+        if mine:  # else it is left in another task than it was entered in, and nothing is known
+            stamps, asked, got = mine.pop()
+            stamps.add(queue_s=got - asked, service_s=left - got)
 
 
 def __getattr__(name: str) -> Any:

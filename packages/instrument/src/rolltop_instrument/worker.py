@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial, wraps
 from time import perf_counter
 from types import TracebackType
@@ -17,13 +16,15 @@ from rolltop_instrument._calls import CallBook
 from rolltop_instrument._cells import Registry, observe
 from rolltop_instrument._contexts import Call, Rollout, Timed
 from rolltop_instrument._guest import fault, warn
-from rolltop_instrument._page import Page, Reader, Readers
+from rolltop_instrument._page import Page
 from rolltop_instrument._profiles import GcProfile, LoopProfile
+from rolltop_instrument._readers import Reader, Readers
 from rolltop_instrument._retry import Backoff, RetryOn, retry
 from rolltop_instrument._version import __version__
 
 if TYPE_CHECKING:
     from grpc.aio import ClientInterceptor
+    from prometheus_client import CollectorRegistry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +32,7 @@ T = TypeVar("T")
 CENTRAL_INTERVAL_S = 10.0
 """How often a central Prometheus scrapes."""
 _LINGER_INTERVALS = 2
+_LOOP = (names.LOOP_IDLE, names.LOOP_POLL, names.LOOP_WORK)
 
 
 def _guest(
@@ -87,8 +89,8 @@ class WorkerTelemetry:
     ) -> None:
         self.enabled = enabled
         self.worker_id = str(worker_id)
-        self.run_uuid = run_uuid
-        self.run_name = run_name
+        self.run_uuid = str(run_uuid)
+        self.run_name = str(run_name)
         self._address = (host, port)
         self._scrape_interval_s = scrape_interval_s
         self._lock = threading.Lock()
@@ -100,7 +102,7 @@ class WorkerTelemetry:
         self._page: Page | None = None
         self._began: float | None = None
         self._frozen = False
-        self._create_known(renderer_kinds, (run_uuid, version, topology_digest))
+        self._create_known(renderer_kinds, (self.run_uuid, str(version), str(topology_digest)))
         self._registry.before_render(self._refresh)
 
     @classmethod
@@ -138,7 +140,7 @@ class WorkerTelemetry:
         """Create every child that is known from the start, so that its first event shows."""
         cell = self._registry.cell
         for metric in names.METRICS:
-            if metric.appears == "start" and not metric.labels:
+            if metric.appears == "start" and not metric.labels and metric not in _LOOP:
                 cell(metric)
         for status in ("completed", "failed"):
             cell(names.ROLLOUTS, status)
@@ -193,45 +195,25 @@ class WorkerTelemetry:
         """Bring the last values and take the hooks out."""
         self._refresh()
         self._frozen = True
+        self._unhook()
+
+    def _unhook(self) -> None:
         self._loop_profile.stop()
         self._gc_profile.stop()
 
     async def _linger(self) -> None:
         """Stay until each reader has the last values, for two of its intervals at the most."""
-        if self._page is None:
-            return
-        readers, loop, woken = self._readers, asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(woken.set)
-
-        ended = readers.clock()
-        readers.on_read = wake
-        limits: dict[Reader, float] = {
-            "own": ended + _LINGER_INTERVALS * self._scrape_interval_s,
-            "central": ended + _LINGER_INTERVALS * CENTRAL_INTERVAL_S,
-        }
-        awaited: list[Reader] = list(readers.last_read)
-        if not awaited and self.run_uuid:
-            awaited = ["own"]
-        while True:
-            woken.clear()
-            now = readers.clock()
-            waits = [
-                limits[reader] - now
-                for reader in awaited
-                if readers.last_read.get(reader, ended) <= ended and limits[reader] > now
-            ]
-            if not waits:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), min(waits))
+        if self._page is not None:
+            patience_s: dict[Reader, float] = {
+                "own": _LINGER_INTERVALS * self._scrape_interval_s,
+                "central": _LINGER_INTERVALS * CENTRAL_INTERVAL_S,
+            }
+            await self._readers.linger(patience_s, expect_own=bool(self.run_uuid))
 
     def _close(self) -> None:
-        self._readers.on_read = None
         page, self._page = self._page, None
         try:
+            self._unhook()
             if page is not None:
                 page.close()
         except Exception as problem:  # noqa: BLE001 - never into the host
@@ -248,6 +230,13 @@ class WorkerTelemetry:
         """The page as text, for a host that serves its own."""
         return self._registry.render(openmetrics=openmetrics)
 
+    @property
+    def registry(self) -> CollectorRegistry:
+        """The series as a registry of prometheus_client, for a host that serves its own page."""
+        from rolltop_instrument._collector import prometheus_registry
+
+        return prometheus_registry(self._registry)
+
     def _chunks(self, openmetrics: bool) -> Iterator[str]:
         return self._registry.chunks(openmetrics=openmetrics)
 
@@ -259,13 +248,12 @@ class WorkerTelemetry:
         cell(names.SIMULATION_ELAPSED)[0] = perf_counter() - self._began
         times = self._loop_profile.read()
         if times is not None:
-            cell(names.LOOP_IDLE)[0] = times.idle_s
-            cell(names.LOOP_POLL)[0] = times.poll_s
-            cell(names.LOOP_WORK)[0] = times.work_s
+            for metric, seconds in zip(_LOOP, times, strict=True):
+                cell(metric)[0] = seconds
         collected = self._gc_profile.read()
         cell(names.GC_TOTAL)[0] = collected.total_s
         cell(names.GC_MAX)[0] = collected.max_s
-        cell(names.GC_COUNT)[0] = collected.count
+        cell(names.GC_COUNT)[0] = collected.collections
 
     # ---- rollouts ------------------------------------------------------------------------
 
@@ -382,7 +370,11 @@ class WorkerTelemetry:
         require_grpc()
         from rolltop_instrument.grpc_client import client_interceptors
 
-        return client_interceptors(self._book, service, endpoint or service)
+        try:
+            return client_interceptors(self._book, service, endpoint or service)
+        except Exception as problem:  # noqa: BLE001 - never into the host
+            fault("grpc_interceptors", problem)
+            return []
 
     async def retry(
         self,
