@@ -32,6 +32,8 @@ MAX_BINS = 120
 MIN_STEPS_PER_BIN = 10.0
 FULL_LOAD = 0.9
 """Share of the usual number of active rollouts below which the run drains."""
+AS_GOOD = 1.05
+"""An earlier cut whose score is so close to the best is preferred: it throws less away."""
 DRIFT = 0.05
 """Change over the steady part, relative to its mean, from which a significant trend counts."""
 FROZEN_S = 60.0
@@ -260,11 +262,10 @@ def _warm_up(rates: NDArray[np.float64]) -> int:
     """
     n = rates.size
     last = n // 2
-    scores = [float(rates[d:].var()) / (n - d) for d in range(last + 1)]
-    cut = int(np.argmin(scores))
-    if cut == last:
+    scores = np.array([float(rates[d:].var()) / (n - d) for d in range(last + 1)])
+    if int(np.argmin(scores)) == last:
         raise _NotSteadyError("the step rate still changed in the second half of the run")
-    return cut
+    return int(np.flatnonzero(scores <= AS_GOOD * scores.min())[0])
 
 
 def _check_drift(rates: NDArray[np.float64]) -> None:

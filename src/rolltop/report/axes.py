@@ -27,27 +27,34 @@ BARS = 8
 """Bars of a panel; the rest is counted."""
 LEGEND_CHARS = 23
 BAR_CHARS = 30
-REASON_CHARS = 58
+REASON_CHARS = 66
 SIZE = 8.0
 """Points of the smallest text."""
+BELOW = 0.3
+BESIDE = 0.5
+"""Inches from the axes to the middle of their label."""
 
 
 def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colours) -> None:
-    """Draw one panel."""
-    axes.set_title(
-        data.panel.title, loc="left", fontsize=10, fontweight="bold", color=style.INK, pad=5
-    )
+    """Draw one panel.
+
+    Title and label have fixed places: to let matplotlib find them costs as much as the rest.
+    """
     if data.empty:
+        _draw_title(axes, f"{data.panel.title} ({data.panel.unit})")
         _draw_reason(axes, data)
         return
+    bars = data.panel.kind is Kind.BARS
+    _draw_title(axes, data.panel.title, style.LEFT_BARS - style.LEFT if bars else 0.0)
     _draw_frame(axes)
     factor, unit = style.scaled(data.panel.unit, _largest(data))
-    axes.set_ylabel(unit, fontsize=SIZE, color=style.MUTED)
-    if data.panel.kind is Kind.BARS:
+    if bars:
         _draw_bars(axes, data, factor, colours)
-        axes.set_ylabel("")
-        axes.set_xlabel(unit, fontsize=SIZE, color=style.MUTED, labelpad=2)
+        axes.set_xlabel(unit, fontsize=SIZE, color=style.MUTED)
+        axes.xaxis.set_label_coords(0.5, _inches(axes, -BELOW, "y"))
         return
+    axes.set_ylabel(unit, fontsize=SIZE, color=style.MUTED)
+    axes.yaxis.set_label_coords(_inches(axes, -BESIDE, "x"), 0.5)
     if data.panel.kind is Kind.STACK:
         entries = _draw_stack(axes, data.lines, course, factor, colours)
     else:
@@ -59,6 +66,21 @@ def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colou
     _draw_time(axes, course)
     _draw_values(axes, data.panel.y_max)
     _draw_legend(axes, entries)
+
+
+def _draw_title(axes: Axes, text: str, outside: float = 0.0) -> None:
+    """Draw the title from ``outside`` inches to the left of the axes on."""
+    x = -_inches(axes, outside, "x")
+    axes.set_title(
+        text, loc="left", x=x, y=1.0, pad=5, fontsize=10, fontweight="bold", color=style.INK
+    )
+
+
+def _inches(axes: Axes, inches: float, along: str) -> float:
+    """Return a length in inches as a share of the axes."""
+    frame = axes.get_window_extent()
+    pixels = frame.width if along == "x" else frame.height
+    return float(inches * axes.figure.dpi / pixels)
 
 
 def _draw_frame(axes: Axes) -> None:
@@ -77,9 +99,10 @@ def _draw_reason(axes: Axes, data: PanelData) -> None:
     axes.set_facecolor(style.EMPTY)
     for spine in axes.spines.values():
         spine.set_color(style.GRID)
-    axes.set_ylabel(data.panel.unit, fontsize=SIZE, color=style.MUTED)
     reason = (data.reason or "no data").splitlines()[0]
-    lines = textwrap.wrap(reason, REASON_CHARS, max_lines=4, placeholder=" …")
+    lines = textwrap.wrap(
+        reason, REASON_CHARS, max_lines=3, placeholder=" …", break_on_hyphens=False
+    )
     axes.text(
         0.5,
         0.5,

@@ -35,9 +35,7 @@ _RC: dict[Any, Any] = {
 
 _MARGIN = 0.35
 _CELL = 6.35
-_LEFT = 0.72
-_LEFT_BARS = 2.15
-_LEGEND = 1.72
+_LEGEND = 1.66
 _RIGHT_BARS = 0.25
 _AXES_HEIGHT = 1.72
 _EMPTY_HEIGHT = 0.62
@@ -69,7 +67,7 @@ def draw_plot(
     with mpl.rc_context(_RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = build_figure(data, header, course)
-        figure.savefig(image, format="png", dpi=DPI, pil_kwargs={"compress_level": 4})
+        figure.savefig(image, format="png", dpi=DPI, pil_kwargs={"compress_level": 3})
     replace_file(path, image.getvalue())
     return panel_report(data)
 
@@ -127,7 +125,7 @@ def _box(
     """Return the axes' box as shares of the figure; ``top`` in inches from the bottom."""
     width, height = figure.get_size_inches()
     bars = data.panel.kind is Kind.BARS and not data.empty
-    left = _LEFT_BARS if bars else _LEFT
+    left = style.LEFT_BARS if bars else style.LEFT
     right = _RIGHT_BARS if bars or data.empty else _LEGEND
     x = _MARGIN + column * _CELL + left
     y = top - _ABOVE - axes_height

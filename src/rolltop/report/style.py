@@ -14,6 +14,10 @@ WARM_UP = "#eceff3"
 EMPTY = "#f7f8fa"
 FAULT = "#b3261e"
 
+LEFT = 0.68
+LEFT_BARS = 2.15
+"""Inches from the begin of a cell to its axes; bars have their names there."""
+
 _FIXED = {
     "renderer": "#0072b2",
     "driver": "#e69f00",
@@ -30,6 +34,9 @@ _FIXED = {
     "work": "#d55e00",
     "poll": "#e69f00",
     "idle": "#9ecae1",
+    "all workers": "#0072b2",
+    "since the start": "#0072b2",
+    "waiting": "#0072b2",
     "hit": "#009e73",
     "miss": "#d55e00",
 }

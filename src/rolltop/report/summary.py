@@ -307,12 +307,12 @@ def read_summary(path: Path) -> RunSummary:
     return RunSummary.model_validate_json(path.read_bytes())
 
 
-def render_schema() -> str:
-    """Return the JSON schema of ``summary.json``, as it is published beside this module."""
+def summary_schema() -> dict[str, Any]:
+    """Return the JSON schema of ``summary.json``."""
     schema = RunSummary.model_json_schema(by_alias=True, mode="serialization")
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rolltop run summary",
-        **{key: value for key, value in schema.items() if key != "title"},
-    }
-    return json.dumps(schema, indent=2) + "\n"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def render_schema() -> str:
+    """Return the JSON schema as text, as it is published in ``schema/``."""
+    return json.dumps(summary_schema(), indent=2) + "\n"
