@@ -99,7 +99,7 @@ def _tree(root: int) -> dict[int, float]:
 
 
 def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def _stat(pid: int) -> tuple[int, tuple[int, float]] | None:

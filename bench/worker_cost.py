@@ -37,8 +37,8 @@ from rolltop_instrument import WorkerTelemetry
 async def main():
     async with WorkerTelemetry(worker_id="0", port=0, scrape_interval_s=0.1) as telemetry:
         for n in range(30):
-            service = f"service{n % 5}"
-            async with telemetry.call(service, f"method{n // 5}", endpoint=f"{service}-{n}") as call:
+            service, method = f"service{n % 5}", f"method{n // 5}"
+            async with telemetry.call(service, method, endpoint=f"{service}-{n}") as call:
                 call.server_times(queue_s=0.001, service_s=0.01)
         print(telemetry.page_port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -120,7 +120,7 @@ class _Pair:
         client_interceptors: list[Any],
     ) -> None:
         self._server = grpc.aio.server(interceptors=server_interceptors)
-        methods = {"work": grpc.unary_unary_rpc_method_handler(handler)}
+        methods: dict[str, Any] = {"work": grpc.unary_unary_rpc_method_handler(handler)}
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("bench.Service", methods),)
         )
@@ -128,7 +128,7 @@ class _Pair:
         self._channel = grpc.aio.insecure_channel(
             f"127.0.0.1:{port}", interceptors=client_interceptors
         )
-        self._call = self._channel.unary_unary(_METHOD)
+        self._call: Any = self._channel.unary_unary(_METHOD)
 
     async def __aenter__(self) -> None:
         await self._server.start()

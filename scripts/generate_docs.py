@@ -42,19 +42,18 @@ def names_in(text: str) -> list[str]:
 
 
 def generated(pages: Mapping[Path, str]) -> dict[Path, str]:
-    """Return every page with its blocks, and every generated file, as the code has them.
+    """Return every page as the code has it.
 
     Raises:
         ValueError: no page holds a block that is written.
     """
-    from scripts.pages import BLOCKS, FILES
+    from scripts.pages import BLOCKS
 
     unused = BLOCKS.keys() - {name for text in pages.values() for name in names_in(text)}
     if unused:
         msg = f"no page holds the generated blocks {', '.join(sorted(unused))}"
         raise ValueError(msg)
-    result = {page: fill(text, BLOCKS) for page, text in pages.items()}
-    return result | {DOCS / path: write() for path, write in FILES.items()}
+    return {page: fill(text, BLOCKS) for page, text in pages.items()}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,19 +63,15 @@ def main(arguments: list[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
 
     pages = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
-    stale = False
-    for path, text in generated(pages).items():
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale = True
-        shown = path.relative_to(DOCS.parent)
+    stale = {page: text for page, text in generated(pages).items() if text != pages[page]}
+    for page, text in stale.items():
+        shown = page.relative_to(DOCS.parent)
         print(f"{shown}: {'not as the code has it' if check else 'written'}", file=sys.stderr)
         if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            page.write_text(text, encoding="utf-8")
     if check and stale:
         print("hint: make docs-reference", file=sys.stderr)
-    return int(check and stale)
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What of the documentation is generated: blocks of pages, and whole files."""
+"""The generated blocks of the documentation: one function a block, Markdown out."""
 
 from __future__ import annotations
 
@@ -26,9 +26,3 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "topologies": configuration.topologies,
 }
 """Name of the block in a page -> what writes it."""
-
-FILES: Mapping[str, Callable[[], str]] = {
-    "reference/schemas/simulator.schema.json": configuration.simulator_schema,
-    "reference/schemas/summary.schema.json": files.summary_schema,
-}
-"""Path below ``docs/`` of a file that is generated as a whole -> what writes it."""

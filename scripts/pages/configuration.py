@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,11 +39,6 @@ def config() -> str:
 def simulator() -> str:
     """Return the keys of ``sim/<name>.yaml``."""
     return _table(schema.rows(Simulator.model_json_schema()))
-
-
-def simulator_schema() -> str:
-    """Return the JSON schema of ``sim/<name>.yaml``."""
-    return json.dumps(Simulator.model_json_schema(), indent=2) + "\n"
 
 
 def _table(leaves: Iterable[schema.Row]) -> str:

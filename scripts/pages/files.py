@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 
 from rolltop.model.run import RunPaths
-from rolltop.report.summary import RunSummary, render_schema
+from rolltop.report.summary import RunSummary
 from scripts.pages import schema
 from scripts.pages.markdown import code, sentence, table
 
@@ -30,8 +30,3 @@ def summary() -> str:
     leaves = schema.rows(RunSummary.model_json_schema(by_alias=True))
     rows = [(code(row.path), row.type, sentence(row.meaning)) for row in leaves]
     return table(("field", "type", "meaning"), rows)
-
-
-def summary_schema() -> str:
-    """Return the JSON schema of ``summary.json``."""
-    return render_schema()
