@@ -1,3 +1,3 @@
-"""Makes parallel simulation runs observable by default, and finds the topology that runs them fastest."""
+"""Runs parallel simulations observably by default and finds their fastest topology."""
 
 __version__ = "0.1.0"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
 from rolltop.lifecycle.progress import (
     PlainProgress,
@@ -47,13 +46,17 @@ def test_plain_lines_are_few_and_the_last_one_is_written() -> None:
     assert lines[-1].startswith("12/12 rollouts")
 
 
-def test_a_terminal_that_goes_away_is_survived() -> None:
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_that_goes_away_is_survived(terminal: bool) -> None:
     class Gone(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
         def write(self, text: str) -> int:
             raise OSError(5, "Input/output error")
 
-    console = Console(file=Gone(), force_terminal=True)
-    view = TerminalProgress(console)
+    view = make_progress(Gone())
+    assert isinstance(view, TerminalProgress) is terminal
     view.phase("starting")
     view.update(_status(1, 1.0))
     view.note("a note")
@@ -62,6 +65,6 @@ def test_a_terminal_that_goes_away_is_survived() -> None:
 
 def test_no_terminal_gets_plain_lines() -> None:
     output = io.StringIO()
-    view = make_progress(Console(file=output))
+    view = make_progress(output)
     view.phase("starting [12] services")
     assert output.getvalue() == "starting [12] services\n"

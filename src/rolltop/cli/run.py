@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from rolltop.lifecycle.prepare import PreparedRun
     from rolltop.lifecycle.run import RunResult
 
@@ -38,8 +36,6 @@ def run(
 
     Progress goes to standard error, the result to standard output.
     """
-    from rich.console import Console
-
     from rolltop.config import compose
     from rolltop.lifecycle.prepare import prepare
 
@@ -50,14 +46,14 @@ def run(
     if dry_run:
         prepared.leases.release()
         return _print_plan(prepared, as_json=as_json)
-    return _drive(prepared, Console(stderr=True), cwd=cwd, as_json=as_json)
+    return _drive(prepared, cwd=cwd, as_json=as_json)
 
 
-def _drive(prepared: PreparedRun, talk: Console, *, cwd: Path, as_json: bool) -> int:
+def _drive(prepared: PreparedRun, *, cwd: Path, as_json: bool) -> int:
     from rolltop.lifecycle.progress import make_progress
     from rolltop.lifecycle.run import execute
 
-    result = execute(prepared, make_progress(talk), runs_root=cwd / "runs")
+    result = execute(prepared, make_progress(sys.stderr), runs_root=cwd / "runs")
     try:
         _print_result(prepared, result, as_json=as_json)
         sys.stdout.flush()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -96,7 +97,7 @@ class TerminalProgress:
             transient=True,
         )
         self._task: TaskID | None = None
-        _guarded(self._progress.start)
+        self._progress.start()
 
     def phase(self, text: str) -> None:
         """Show ``text`` before the bar."""
@@ -117,11 +118,11 @@ class TerminalProgress:
 
     def note(self, text: str) -> None:
         """Print a line above the bar."""
-        _guarded(lambda: self._progress.console.print(text, markup=False, highlight=False))
+        self._console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:
         """Take the bar away."""
-        _guarded(self._progress.stop)
+        self._progress.stop()
 
 
 class PlainProgress:
@@ -156,19 +157,53 @@ class PlainProgress:
         """Nothing is left open."""
 
     def _say(self, text: str) -> None:
-        _guarded(lambda: self._write(text))
+        self._write(text)
 
 
-def make_progress(console: Console) -> ProgressView:
-    """Return the view that fits where the console writes to."""
+class LastingStream(io.TextIOBase):
+    """Passes text on for as long as somebody is there to read it.
+
+    A terminal that went away (EIO) or a closed pipe costs the lines, never the run.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream: TextIO | None = stream
+        self._is_terminal = stream.isatty()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream."""
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        """Whether it was a terminal at first."""
+        return self._is_terminal
+
+    def writable(self) -> bool:
+        """Return True: what cannot be written is dropped."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Pass ``text`` on, or drop it."""
+        self._try(lambda stream: stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, if there is still something to flush to."""
+        self._try(lambda stream: stream.flush())
+
+    def _try(self, action: Callable[[TextIO], object]) -> None:
+        if self._stream is None:
+            return
+        try:
+            action(self._stream)
+        except (OSError, ValueError):
+            self._stream = None
+
+
+def make_progress(stream: TextIO) -> ProgressView:
+    """Return the view that fits where it is shown: a terminal, or a log."""
+    console = Console(file=LastingStream(stream))
     if console.is_terminal:
         return TerminalProgress(console)
     return PlainProgress(lambda text: console.print(text, markup=False, highlight=False))
-
-
-def _guarded(action: Callable[[], object]) -> None:
-    """Do it; a terminal that went away (EIO, a broken pipe) costs the line, never the run."""
-    try:
-        action()
-    except (OSError, ValueError):
-        return

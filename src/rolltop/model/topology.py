@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ServicePlacement:
-    """One service. ``gpus`` has an entry per container: a GPU index, or None for a CPU container."""
+    """One service; ``gpus`` has an entry per container, a GPU index or None for a CPU container."""
 
     service: str
     gpus: tuple[int | None, ...]
