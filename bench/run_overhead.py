@@ -1,0 +1,138 @@
+"""What the telemetry of a whole run costs: during it, and at its end.
+
+The run is fixed: the reference simulation, ``topology=2gpu``, 4 workers, 16 rollouts of 60 steps.
+All telemetry is counted, over the CPU-seconds of all processes of the run, from the first worker's
+start to the last rollout:
+
+- Prometheus, as its process shows;
+- the launcher, as a whole, although only its progress line asks Prometheus: an upper bound;
+- in the workers and services, where nothing can be told apart from outside: calls made times
+  what one call's telemetry costs, and scrapes made times what one scrape costs, both measured
+  beside the run (``worker_cost``).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from bench.cpu import Process, TreeSampler
+from bench.rows import BenchRow
+from bench.worker_cost import call_cpu_s, scrape_cpu_s
+from rolltop.errors import RolltopError
+from rolltop.prometheus.query import Prometheus
+
+OVERRIDES = (
+    "deploy=local",
+    "sim=driving",
+    "topology=2gpu",
+    "runtime.nr_workers=4",
+    "runtime.rollouts=16",
+    "runtime.steps_per_rollout=60",
+    "run.name=bench",
+)
+_CALLS = "sum(max_over_time(rolltop_rpc_calls_total[1d]))"
+_SCRAPES = 'sum(count_over_time(up{job="alpasim-runtime-worker"}[1d]))'
+_ASK_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run that is over: its processes, and the times that divide it (unix seconds)."""
+
+    launcher: Process
+    prometheus: Process
+    processes: tuple[Process, ...]
+    first_worker_s: float
+    last_rollout_s: float
+    ended_s: float
+    calls: float
+    scrapes: float
+
+
+def run() -> list[BenchRow]:
+    """Drive the run once and measure both."""
+    call_s, scrape_s = call_cpu_s(), scrape_cpu_s()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        measured = _drive(Path(folder) / "run")
+    return [telemetry_cpu_ratio(measured, call_s, scrape_s), end_of_run_cpu(measured)]
+
+
+def telemetry_cpu_ratio(run: Measured, call_s: float, scrape_s: float) -> BenchRow:
+    """CPU-seconds of all telemetry over those of the run; the baseline is the run's, in seconds."""
+    window = run.first_worker_s, run.last_rollout_s
+    whole = sum(process.between(*window) for process in run.processes)
+    outside = run.prometheus.between(*window) + run.launcher.between(*window)
+    inside = run.calls * call_s + run.scrapes * scrape_s
+    value = (outside + inside) / whole
+    return BenchRow("telemetry_cpu_ratio", value, "ratio", whole, value, 0.03, value <= 0.03)
+
+
+def end_of_run_cpu(run: Measured) -> BenchRow:
+    """CPU-seconds of launcher and Prometheus from the last rollout to the launcher's end."""
+    window = run.last_rollout_s, run.ended_s
+    spent = run.launcher.between(*window) + run.prometheus.between(*window)
+    return BenchRow.at_most("end_of_run_cpu", spent, "s", bound=6.0)
+
+
+def _drive(run_dir: Path) -> Measured:
+    """Drive the run and watch it from outside.
+
+    Raises:
+        RuntimeError: it did not end well, so there is nothing to measure.
+    """
+    rolltop = Path(sys.executable).with_name("rolltop")
+    command = [str(rolltop), "run", *OVERRIDES, f"run.dir={run_dir}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as launcher:
+        with TreeSampler(launcher.pid) as sampler:
+            calls, scrapes = _until_ended(launcher, run_dir)
+        ended_s = time.time()
+        if launcher.returncode:
+            said = launcher.stderr.read().decode() if launcher.stderr else ""
+            raise RuntimeError(f"the run ended with status {launcher.returncode}:\n{said}")
+    processes = tuple(sampler.processes.values())
+    return Measured(
+        launcher=sampler.processes[launcher.pid],
+        prometheus=next(p for p in processes if any("storage.tsdb.path" in a for a in p.argv)),
+        processes=processes,
+        first_worker_s=_first_worker_s(run_dir / "events.jsonl"),
+        last_rollout_s=max(p.stat().st_mtime for p in run_dir.glob("rollouts/*/*/result.json")),
+        ended_s=ended_s,
+        calls=calls,
+        scrapes=scrapes,
+    )
+
+
+def _until_ended(launcher: subprocess.Popen[bytes], run_dir: Path) -> tuple[float, float]:
+    """Wait for the run's end; return its calls and the scrapes of its workers, as last seen."""
+    calls = scrapes = 0.0
+    while launcher.poll() is None:
+        time.sleep(_ASK_EVERY_S)
+        calls = max(calls, _ask(run_dir, _CALLS))
+        scrapes = max(scrapes, _ask(run_dir, _SCRAPES))
+    return calls, scrapes
+
+
+def _ask(run_dir: Path, promql: str) -> float:
+    """Return one value from the run's Prometheus, 0 while it does not answer."""
+    with suppress(OSError, RolltopError, ValueError):
+        plan = json.loads((run_dir / "plan.json").read_text(encoding="utf-8"))
+        with Prometheus(f"http://127.0.0.1:{plan['prometheus_port']}", timeout_s=2.0) as client:
+            return sum(float(series.values[-1]) for series in client.query(promql))
+    return 0.0
+
+
+def _first_worker_s(events: Path) -> float:
+    """Return the unix time at which the first worker was started."""
+    for line in events.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "process_started" and event["process"].startswith("worker"):
+            return datetime.fromisoformat(event["t"]).timestamp()
+    raise RuntimeError(f"{events} has no start of a worker")
