@@ -9,7 +9,7 @@ which holds waiting and serving in one: that is a weak sign, and said to be one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rolltop.analysis.steps import MethodLoad, seconds_by_service, step_shares
@@ -111,8 +111,28 @@ def find_bottleneck(load: RunLoad) -> BottleneckFinding:
     if load.worker_work is not None and load.worker_work >= LOOP_FULL and ranked[0].busy < BUSY:
         return BottleneckFinding(_workers(load, load.worker_work, ranked[0]))
     if busiest.busy >= BUSY or busiest.waiting >= WAITING:
-        return BottleneckFinding(_saturated(load, busiest, services))
-    return BottleneckFinding(_latency(load, services))
+        found = _saturated(load, busiest, services)
+    else:
+        found = _latency(load, services)
+    return BottleneckFinding(_less_certain(load, found, {s.name for s in services}))
+
+
+def _less_certain(load: RunLoad, found: Bottleneck, known: set[str]) -> Bottleneck:
+    """Return the finding with a word on services that might be slower and do not say so."""
+    seconds = seconds_by_service(step_shares(load.methods, load.n_steps))
+    silent = [
+        name
+        for name, spent in seconds.items()
+        if name not in known and spent > seconds.get(found.service, 0.0)
+    ]
+    if not silent:
+        return found
+    lines = tuple(
+        f"{name} does not say how long its calls wait; they take {_ms(seconds[name])} a step,"
+        f" more than {found.service}'s [{_CALL_QUERY}]"
+        for name in silent
+    )
+    return replace(found, evidence=found.evidence + lines, certainty="low")
 
 
 def _services(load: RunLoad) -> list[_Service]:

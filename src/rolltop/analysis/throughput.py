@@ -32,8 +32,8 @@ MAX_BINS = 120
 MIN_STEPS_PER_BIN = 10.0
 FULL_LOAD = 0.9
 """Share of the usual number of active rollouts below which the run drains."""
-AS_GOOD = 1.05
-"""An earlier cut whose score is so close to the best is preferred: it throws less away."""
+CLEARLY = 1.5
+"""Standard errors by which a warm-up differs from the rest; below, nothing is cut."""
 DRIFT = 0.05
 """Change over the steady part, relative to its mean, from which a significant trend counts."""
 FROZEN_S = 60.0
@@ -262,10 +262,19 @@ def _warm_up(rates: NDArray[np.float64]) -> int:
     """
     n = rates.size
     last = n // 2
-    scores = np.array([float(rates[d:].var()) / (n - d) for d in range(last + 1)])
-    if int(np.argmin(scores)) == last:
+    scores = [float(rates[d:].var()) / (n - d) for d in range(last + 1)]
+    best = int(np.argmin(scores))
+    if best == last:
         raise _NotSteadyError("the step rate still changed in the second half of the run")
-    return int(np.flatnonzero(scores <= AS_GOOD * scores.min())[0])
+    return best if _differs(rates[:best], rates[best:]) else 0
+
+
+def _differs(early: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
+    """Return whether the mean of the early bins is another than chance would make of the rest."""
+    if early.size == 0:
+        return False
+    error = float(rest.std(ddof=1)) * _correlation_factor(rest) / math.sqrt(early.size)
+    return abs(float(early.mean()) - float(rest.mean())) > CLEARLY * error
 
 
 def _check_drift(rates: NDArray[np.float64]) -> None:
@@ -277,7 +286,7 @@ def _check_drift(rates: NDArray[np.float64]) -> None:
     inflation = _correlation_factor(residual)
     error = inflation * math.sqrt(float((residual**2).sum()) / (n - 2) / float((x**2).sum()))
     mean = float(rates.mean())
-    if abs(slope) > DRIFT * mean and abs(slope) > student.quantile(0.99, n - 2) * error:
+    if abs(slope) > DRIFT * mean and abs(slope) > student.quantile(0.95, n - 2) * error:
         raise _NotSteadyError(f"the step rate drifts: {slope / mean:+.0%} over the last part")
 
 
