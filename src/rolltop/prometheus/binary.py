@@ -165,6 +165,15 @@ def inspect(path: Path, source: Source, env: Mapping[str, str] | None = None) ->
     return Binary(path, version, flags, source, _find_promtool(path, env), assets)
 
 
+def tool_version(promtool: Path) -> str | None:
+    """Return what a promtool says of its version, None if it says nothing of use."""
+    try:
+        version = parse_version(_ask(promtool, "--version", str(promtool), Source.PATH), "promtool")
+    except DependencyError:
+        return None
+    return str(version) if version else None
+
+
 def find_prometheus(env: Mapping[str, str] | None = None) -> Binary:
     """Return the Prometheus to use.
 

@@ -1,0 +1,124 @@
+"""``rolltop open``: a Prometheus on a copy of a run's data, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rolltop.lifecycle.view import View
+    from rolltop.model.run import RunPaths
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def open_run(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A directory, `latest`, or the start of a uuid.")
+    ] = "latest",
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Where to listen.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print address and pid as one line of JSON.")
+    ] = False,
+) -> int:
+    """Look at a run's telemetry: start a Prometheus on a copy of its data, until Ctrl-C.
+
+    The run itself is never written to; it may still go on.
+    """
+    from rolltop.lifecycle.runs import resolve_run
+    from rolltop.lifecycle.view import open_view
+
+    paths = resolve_run(run, Path.cwd() / "runs")
+    try:
+        with _stoppable(), open_view(paths, port=port) as view:
+            pages = _pages(view)
+            print(pages.as_json() if as_json else pages.as_text(paths), flush=True)
+            view.wait()
+    except _StopError:
+        return 0
+    return 0
+
+
+@dataclass(frozen=True)
+class _Pages:
+    """What is printed once the server is ready; ``graph`` is None where it has no pages."""
+
+    view: View
+    graph: str | None
+
+    def as_json(self) -> str:
+        import json
+
+        view = self.view
+        answer = {"url": view.url, "pid": view.pid, "graph": self.graph, "span": view.span}
+        return json.dumps(answer)
+
+    def as_text(self, paths: RunPaths) -> str:
+        view = self.view
+        lines = [f"Prometheus {view.binary.version} on a copy of {paths.data}{_during(view.span)}"]
+        if self.graph:
+            lines.append(f"  graphs  {self.graph}")
+        else:
+            lines.append(
+                "  no web pages: their files are missing (rolltop deps says how to get them)"
+            )
+        lines += [f"  API     {view.url}/api/v1/query?query=up", "Ctrl-C ends it."]
+        return "\n".join(lines)
+
+
+def _pages(view: View) -> _Pages:
+    from rolltop.lifecycle.pages import graph_path, graph_url, graphs_of
+
+    path = graph_path(view.prometheus)
+    if path is None:
+        return _Pages(view, None)
+    graphs = graphs_of(view.prometheus.label_values("__name__"))
+    return _Pages(view, graph_url(view.url, path, graphs, view.span))
+
+
+def _during(span: tuple[float, float] | None) -> str:
+    if span is None:
+        return ": there are no samples in it"
+    first, last = (datetime.fromtimestamp(when, UTC) for when in span)
+    return f", {first:%Y-%m-%d %H:%M:%S} to {last:%H:%M:%S} UTC"
+
+
+class _StopError(BaseException):
+    """Somebody wants it to end. No Exception: nothing on the way may take it for a failure."""
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Turn the first signal that asks for an end into an exception; more change nothing.
+
+    A signal that is ignored (``nohup``) stays ignored.
+    """
+
+    def stop(*_: object) -> None:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        raise _StopError
+
+    before = {n: h for n in _SIGNALS if (h := signal.getsignal(n)) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("open")(open_run)
