@@ -109,8 +109,8 @@ class Ledger:
 
     @property
     def reporter(self) -> str | None:
-        """The one worker that publishes the queue: the first in order of those present."""
-        return min(self._workers, key=_natural, default=None)
+        """The one worker that publishes the queue: of those present, the first that came."""
+        return next(iter(self._workers), None)
 
     def join(self, worker_id: str) -> None:
         """Take in a worker; raises ``ValueError`` for one that is here already."""

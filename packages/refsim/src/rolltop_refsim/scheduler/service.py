@@ -83,13 +83,14 @@ class SchedulerService(scheduler_pb2_grpc.SchedulerServicer):
     def _move_on(self) -> None:
         for lease in self._ledger.assign(self._clock()):
             self._send(lease.worker_id, pb.LeaseEvent(assignment=_assignment(lease)))
+        if self._ledger.finished:
+            for worker_id in self._events:
+                self._send(worker_id, pb.LeaseEvent(finished=pb.Finished()))
+            return
         reporter = self._ledger.reporter
         if self._told != (reporter, self._ledger.pending) and reporter is not None:
             self._told = (reporter, self._ledger.pending)
             self._send(reporter, pb.LeaseEvent(queue=pb.QueueStatus(pending=self._ledger.pending)))
-        if self._ledger.finished:
-            for worker_id in self._events:
-                self._send(worker_id, pb.LeaseEvent(finished=pb.Finished()))
 
     def _send(self, worker_id: str, event: pb.LeaseEvent) -> None:
         self._events[worker_id].put_nowait(event)

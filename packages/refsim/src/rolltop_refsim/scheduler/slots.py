@@ -64,7 +64,7 @@ class SlotTable:
     def give_back(self, taken: Mapping[str, Instance]) -> None:
         """Return the slots that one ``take`` gave."""
         for service, instance in taken.items():
-            load = next(ld for ld in self._loads[service] if ld.instance is instance)
+            load = next(ld for ld in self._loads[service] if ld.instance == instance)
             if load.held < 1:
                 raise ValueError(f"no slot of {instance.name} is held")
             load.held -= 1

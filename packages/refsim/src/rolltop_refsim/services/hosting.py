@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import importlib
 import logging
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -137,6 +138,8 @@ def main(argv: list[str]) -> int:
         crash of ``sim.faults``.
     """
     set_up_logging()
+    for library in ("OPENBLAS", "OMP", "MKL"):  # one call at a time: more threads only spin
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     try:
         return asyncio.run(_run(parse_options(argv)))
     except FaultsError as error:
