@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -52,6 +53,14 @@ def wait_until(holds: Callable[[], bool], what: str, limit_s: float = 30.0) -> N
 async def eventually(holds: Callable[[], bool], what: str, limit_s: float = 30.0) -> None:
     """``wait_until`` for tests that run in the loop."""
     await asyncio.to_thread(wait_until, holds, what, limit_s)
+
+
+@pytest.fixture
+def unused_tcp_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

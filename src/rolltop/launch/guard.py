@@ -15,7 +15,7 @@ Events::
     {"event": "ready", "pid"}
     {"event": "spawned", "name", "pid"}
     {"event": "failed", "name", "stage": "fork|log|cwd|exec", "errno"}
-    {"event": "exited", "name", "pid", "status": 0..255 or null, "signal": 1..64 or null}
+    {"event": "exited", "name", "pid", "status": 0..255 or null, "signal": 1..64 or null, "cpu_s"}
     {"event": "gone", "name"}                   the process and all of its descendants have ended
     {"event": "error", "reason"}                a command that was not understood
 
@@ -143,11 +143,12 @@ def _reap_all() -> bool:
     return True
 
 
-def _reaped() -> Iterator[tuple[int, int]]:
-    """Yield pid and wait status of every child that has ended."""
+def _reaped() -> Iterator[tuple[int, int, float]]:
+    """Yield pid, wait status and CPU seconds of every child that has ended, ``wait4(2)``."""
     with contextlib.suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            yield ended
+        while (ended := os.wait4(-1, os.WNOHANG))[0]:
+            pid, status, used = ended
+            yield pid, status, used.ru_utime + used.ru_stime
 
 
 class _Tree:
@@ -334,21 +335,22 @@ class Guard:
 
     def _reap(self) -> None:
         """Report the processes that ended; orphans that fell to the guard end without a word."""
-        for pid, status in _reaped():
+        for pid, status, cpu_s in _reaped():
             for fd in [f for f, (_, starting) in self._pending.items() if starting == pid]:
                 self._on_started(fd)
             for tree in self._trees.values():
                 if tree.pid == pid and not tree.exited:
-                    self._exited(tree, status)
+                    self._exited(tree, status, cpu_s)
         self._sweep_soon(0.0)
 
-    def _exited(self, tree: _Tree, status: int) -> None:
+    def _exited(self, tree: _Tree, status: int, cpu_s: float) -> None:
         tree.exited = True
         if tree.kill_at is None:
             tree.kill_at = time.monotonic() + HELPER_GRACE_S
         code = os.waitstatus_to_exitcode(status)
         how = {"status": None, "signal": -code} if code < 0 else {"status": code, "signal": None}
-        self._emit({"event": "exited", "name": tree.name, "pid": tree.pid, **how})
+        spent = {"cpu_s": round(cpu_s, 3)}
+        self._emit({"event": "exited", "name": tree.name, "pid": tree.pid, **how, **spent})
 
     def _sweep_soon(self, delay_s: float) -> None:
         due = time.monotonic() + delay_s

@@ -51,7 +51,7 @@ async def is_healthy(check: HealthCheck, port: int, host: str = "127.0.0.1") -> 
             async with _connection(host, port):
                 pass
             return check.kind is not HealthKind.GRPC or await _grpc_serving(host, port)
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, ValueError):  # ValueError: a line without an end
         return False
 
 

@@ -202,7 +202,7 @@ class Supervisor:
             self._on_not_started(process, event)
         elif kind == "exited":
             pid, status, signum = event["pid"], event["status"], event["signal"]
-            ended = ProcessExit(process.plan.name, pid, status, signum)
+            ended = ProcessExit(process.plan.name, pid, status, signum, cpu_s=event["cpu_s"])
             self._on_exit(process, replace(ended, requested=process.requested))
         elif kind == "gone":
             process.gone.set()

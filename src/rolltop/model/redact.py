@@ -56,7 +56,7 @@ _VALUE = re.compile(
     r"""\[redacted\]|(?P<quote>\\?["'])(?:[^"'\\\n]|\\[^"'\n]|(?!(?P=quote))\\?["'])*(?P=quote)"""
     r"""|\\?["'][^\n]+|(?:[^\s"'&\\]|\\(?!["']))+"""
 )
-_HEADER = re.compile(r"""[^\r\n"']+""")
+_HEADER = re.compile(r"""(?:[^\r\n"'\\]|\\(?!["']))+""")
 _WHOLE_LINE = ("authorization", "cookie")
 _HARMLESS = frozenset({"null", "none", "true", "false"})
 _SCHEMES = re.compile(
@@ -76,7 +76,7 @@ _SHAPES = (
     re.compile(r"\beyJ[A-Za-z0-9_\-]{8,4000}\.eyJ[A-Za-z0-9_\-]{8,8000}\.[A-Za-z0-9_\-]{0,4000}"),
 )
 _PEM = re.compile(
-    r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[\s\S]{0,20000}?(?:(-----END [A-Z ]{0,40}-----)|\Z)"
+    r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)(?:(?!-----)[\s\S])*(-----END [A-Z ]{0,40}-----)?"
 )
 
 
@@ -158,9 +158,9 @@ def _redact_assignments(text: str) -> str:
         name = found["name"] or found["flag"]
         if not is_secret_name(name):
             continue
-        pattern = _HEADER if name.lower().endswith(_WHOLE_LINE) else _VALUE
-        value = pattern.match(text, at) or _VALUE.match(text, at)
-        if value is None or value[0].lower() in _HARMLESS:
+        header = _HEADER.match(text, at) if name.lower().endswith(_WHOLE_LINE) else None
+        value = header or _VALUE.match(text, at)
+        if value is None or value[0].rstrip(",;)]}").lower() in _HARMLESS:
             continue
         quote = value["quote"] if value.re is _VALUE and value["quote"] else ""
         kept += [text[done:at], quote, REDACTED, quote]
