@@ -204,12 +204,13 @@ def test_commands_arrive_in_any_pieces(bare, tmp_path):
     assert [bare.event()["name"] for _ in range(3)] == ["a", "a", "a"]
     bare.send(b"\n")
     assert bare.event()["name"] == "b"
-    assert bare.event() | {"pid": 0} == {
+    assert bare.event() | {"pid": 0, "cpu_s": 0.0} == {
         "event": "exited",
         "name": "b",
         "pid": 0,
         "status": 1,
         "signal": None,
+        "cpu_s": 0.0,
     }
     assert bare.event() == {"event": "gone", "name": "b"}
 

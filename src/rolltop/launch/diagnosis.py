@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ _PORT_TAKEN = re.compile(
 class ProcessExit:
     """How a process ended. ``requested``: we had asked it to, by a signal.
 
+    ``cpu_s``: seconds of CPU that it and the descendants that it waited for have used.
     Exactly one of ``status`` and ``signal`` is set, or ``not_started`` says why it never ran.
     """
 
@@ -35,6 +36,7 @@ class ProcessExit:
     signal: int | None = None
     not_started: str | None = None
     requested: bool = False
+    cpu_s: float | None = field(default=None, compare=False)
 
     @property
     def ok(self) -> bool:
