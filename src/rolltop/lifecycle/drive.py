@@ -117,6 +117,7 @@ class RunDriver:
         for process in self._run.plan.of_role(Role.SCHEDULER):
             self._view.phase("starting the scheduler")
             await self._start(process)
+        await self.prometheus.discovered()
         workers = self._run.plan.of_role(Role.WORKER)
         self._view.phase(f"driving with {len(workers)} workers")
         self._working = {process.name for process in workers}

@@ -33,8 +33,11 @@ _RESTARTS_MAX = 3
 _START_TIMEOUT_S = 30.0
 _BUSIEST = 'sum by (service) (alpasim_rpc_queue_depth_at_start_latest{{run_uuid="{uuid}"}})'
 _BUSIEST_EVERY_S = 2.0
-_BUSIEST_TIMEOUT_S = 1.0
+_ASK_TIMEOUT_S = 1.0
 _PORTS_TRIED = 3
+_DISCOVERY_TIMEOUT_S = 8.0
+"""A Prometheus looks for targets every 5 s, so that its first scrape is 5-6 s after its start."""
+_DISCOVERY_EVERY_S = 0.25
 
 
 class RunPrometheus:
@@ -71,8 +74,16 @@ class RunPrometheus:
 
     @property
     def client(self) -> Prometheus:
-        """What answers queries."""
-        return Prometheus(f"http://127.0.0.1:{self._run.plan.prometheus_port}")
+        """What answers the queries at the end."""
+        return Prometheus(self._url)
+
+    @property
+    def _url(self) -> str:
+        return f"http://127.0.0.1:{self._run.plan.prometheus_port}"
+
+    def _asking(self) -> Prometheus:
+        """Return what answers a quick question while the run goes on."""
+        return Prometheus(self._url, timeout_s=_ASK_TIMEOUT_S)
 
     async def start(self) -> None:
         """Write its files and start it; on failure the run goes on without."""
@@ -141,6 +152,22 @@ class RunPrometheus:
             health=HealthCheck(HealthKind.HTTP, "/-/ready", _START_TIMEOUT_S),
         )
 
+    async def discovered(self) -> None:
+        """Return once it knows the run's targets, so that a short run is seen from its start."""
+        until_s = time.monotonic() + _DISCOVERY_TIMEOUT_S
+        wanted = sum(len(group.targets) for group in self._run.plan.targets)
+        while self.up and time.monotonic() < until_s:
+            if await asyncio.to_thread(self._count_targets) >= wanted:
+                return
+            await asyncio.sleep(_DISCOVERY_EVERY_S)
+
+    def _count_targets(self) -> int:
+        try:
+            with self._asking() as client:
+                return len(client.targets())
+        except RolltopError:
+            return 0
+
     async def on_exit(self, ended: ProcessExit) -> None:
         """Start it again after it died, a few times; what it missed is a gap."""
         reason = ended.describe()
@@ -164,9 +191,8 @@ class RunPrometheus:
         return self._busiest
 
     def _ask_busiest(self) -> tuple[str, float] | None:
-        url = f"http://127.0.0.1:{self._run.plan.prometheus_port}"
         try:
-            with Prometheus(url, timeout_s=_BUSIEST_TIMEOUT_S) as client:
+            with self._asking() as client:
                 found = client.query(_BUSIEST.format(uuid=self._run.identity.run_uuid))
         except RolltopError:
             return None
