@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from rolltop_instrument._guest import fault
-from rolltop_instrument._readers import Readers
+from rolltop_instrument._readers import Reader, Readers
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -49,9 +49,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=False)
 
     def _answer(self, *, body: bool) -> None:
-        began = self.server.readers.clock()
         url = urlsplit(self.path)
-        if url.path not in {"/metrics", "/"}:
+        if url.path != "/metrics":
             self._send(HTTPStatus.NOT_FOUND, TEXT, b"only /metrics is here\n", body=body)
             return
         query = parse_qs(url.query)
@@ -59,12 +58,13 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted and wanted != self.server.run_uuid:
             self._send(HTTPStatus.GONE, TEXT, b"this port now serves another run\n", body=body)
             return
+        reader: Reader = "central" if query.get("from", [""])[-1] == "central" else "own"
+        began = self.server.readers.comes(reader) if body else 0.0
         openmetrics = "application/openmetrics-text" in self.headers.get("Accept", "")
         page = _join(self.server.chunks(openmetrics))
         self._send(HTTPStatus.OK, OPENMETRICS if openmetrics else TEXT, page, body=body)
         if body:
-            central = query.get("from", [""])[-1] == "central"
-            self.server.readers.has_read("central" if central else "own", began)
+            self.server.readers.has_read(reader, began)
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes, *, body: bool) -> None:
         self.send_response(status)
@@ -95,6 +95,7 @@ def _join(chunks: Iterator[str]) -> bytes:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 64
     block_on_close = False
 
     def __init__(

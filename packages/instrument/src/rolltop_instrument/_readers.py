@@ -17,8 +17,19 @@ class Readers:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.clock = clock
+        self.seen: set[Reader] = set()
         self.last_read: dict[Reader, float] = {}
         self.on_read: Callable[[], None] | None = None
+
+    def comes(self, reader: Reader) -> float:
+        """``reader`` asks for the page (from the page's threads).
+
+        Returns:
+            When it does, for ``has_read``.
+        """
+        began = self.clock()
+        self.seen.add(reader)
+        return began
 
     def has_read(self, reader: Reader, began: float) -> None:
         """``reader`` got a page whose making began at ``began`` (from the page's threads)."""
@@ -28,11 +39,11 @@ class Readers:
             notify()
 
     async def linger(self, patience_s: Mapping[Reader, float], *, expect_own: bool) -> None:
-        """Wait until each reader that has read before has read again from now on.
+        """Wait until each reader that has ever come has read again from now on.
 
         Args:
             patience_s: For how long at the most, per reader, in seconds.
-            expect_own: Wait for the run's own reader although nobody has read so far.
+            expect_own: Wait for the run's own reader even if it has not come so far.
         """
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
@@ -41,9 +52,7 @@ class Readers:
                 loop.call_soon_threadsafe(woken.set)
 
         ended = self.clock()
-        awaited: list[Reader] = list(self.last_read)
-        if not awaited and expect_own:
-            awaited = ["own"]
+        awaited: set[Reader] = {*self.seen, "own"} if expect_own else set(self.seen)
         self.on_read = wake
         try:
             while waits := self._waits(awaited, ended, patience_s):
@@ -54,7 +63,7 @@ class Readers:
             self.on_read = None
 
     def _waits(
-        self, awaited: list[Reader], ended: float, patience_s: Mapping[Reader, float]
+        self, awaited: set[Reader], ended: float, patience_s: Mapping[Reader, float]
     ) -> list[float]:
         """Seconds that are left for each reader who still lacks the last values."""
         now = self.clock()

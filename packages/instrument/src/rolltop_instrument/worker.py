@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial, wraps
+from math import inf
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -50,6 +51,19 @@ def _guest(
             fault(method.__name__, problem)
 
     return guarded
+
+
+def _interval_s(environ: Mapping[str, str]) -> float:
+    """The scrape interval that the launcher says, in seconds."""
+    said = environ.get("ROLLTOP_SCRAPE_INTERVAL_S", "1")
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = 0.0
+    if 0 < seconds < inf:
+        return seconds
+    warn("ROLLTOP_SCRAPE_INTERVAL_S=%r is not a number of seconds; using 1", said)
+    return 1.0
 
 
 class WorkerTelemetry:
@@ -121,17 +135,11 @@ class WorkerTelemetry:
         ``ROLLTOP_SCRAPE_INTERVAL_S``; ``ROLLTOP_TELEMETRY=0`` turns it off. What is given in
         ``changes`` goes before the environment.
         """
-        interval_s = 1.0
-        said = environ.get("ROLLTOP_SCRAPE_INTERVAL_S", "1")
-        try:
-            interval_s = float(said)
-        except ValueError:
-            warn("ROLLTOP_SCRAPE_INTERVAL_S=%r is not a number of seconds; using 1", said)
         settings: dict[str, Any] = {
             "run_uuid": environ.get("ROLLTOP_RUN_UUID", ""),
             "run_name": environ.get("ROLLTOP_RUN_NAME", ""),
             "topology_digest": environ.get("ROLLTOP_TOPOLOGY_DIGEST", ""),
-            "scrape_interval_s": interval_s,
+            "scrape_interval_s": _interval_s(environ),
             "enabled": environ.get("ROLLTOP_TELEMETRY", "1") != "0",
         }
         return cls(worker_id=worker_id, port=port, host=host, **{**settings, **changes})

@@ -1,0 +1,211 @@
+"""The page over real HTTP, with well-behaved clients and others."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from rolltop_instrument import WorkerTelemetry, _page
+
+Answer = tuple[int, dict[str, str], str]
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[WorkerTelemetry]:
+    async with WorkerTelemetry(
+        worker_id="0", run_uuid="run-1", port=0, scrape_interval_s=0.01
+    ) as telemetry:
+        yield telemetry
+        telemetry._readers.seen.clear()  # no test waits here for a central reader
+
+
+def ask(port: int, path: str, method: str = "GET", accept: str | None = None) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, headers={} if accept is None else {"Accept": accept})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
+
+
+async def get(telemetry: WorkerTelemetry, path: str, **how: str) -> Answer:
+    assert telemetry.page_port is not None
+    return await asyncio.to_thread(ask, telemetry.page_port, path, **how)
+
+
+async def test_the_page_is_prometheus_text(
+    worker: WorkerTelemetry, parsed: Callable[..., dict[object, float]]
+) -> None:
+    async with worker.rollout():
+        pass
+    status, headers, text = await get(worker, "/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert int(headers["Content-Length"]) == len(text.encode())
+    key = ("alpasim_rollouts_total", frozenset({("worker_id", "0"), ("status", "completed")}))
+    assert parsed(text)[key] == 1
+
+
+async def test_it_is_openmetrics_on_request(
+    worker: WorkerTelemetry, parsed: Callable[..., dict[object, float]]
+) -> None:
+    accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
+    _, headers, text = await get(worker, "/metrics", accept=accept)
+    assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert text.endswith("# EOF\n")
+    assert len(parsed(text, openmetrics=True)) > 50
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/metrics", 200),
+        ("/metrics?run=run-1", 200),
+        ("/metrics?run=run-1&from=central", 200),
+        ("/metrics?run=", 200),
+        ("/metrics?run=run-2", 410),
+        ("/metrics?from=central&run=run-2", 410),
+        ("/", 404),
+        ("/metrics/x", 404),
+        ("/favicon.ico", 404),
+    ],
+)
+async def test_statuses(worker: WorkerTelemetry, path: str, status: int) -> None:
+    got, headers, body = await get(worker, path)
+    assert got == status
+    head_status, head_headers, nothing = await get(worker, path, method="HEAD")
+    assert head_status == status
+    assert nothing == ""
+    assert headers["Content-Type"] == head_headers["Content-Type"]
+    assert body
+
+
+async def test_another_method_is_refused(worker: WorkerTelemetry) -> None:
+    assert (await get(worker, "/metrics", method="POST"))[0] == 501
+
+
+async def test_who_reads_is_told_apart(worker: WorkerTelemetry) -> None:
+    await get(worker, "/metrics?run=run-2")
+    await get(worker, "/metrics", method="HEAD")
+    assert worker._readers.seen == set()
+    await get(worker, "/metrics?run=run-1")
+    assert worker._readers.seen == {"own"}
+    await get(worker, "/metrics?from=central&run=run-1")
+    assert worker._readers.seen == {"own", "central"}
+
+
+async def test_a_connection_is_kept_for_the_next_scrape(worker: WorkerTelemetry) -> None:
+    def twice() -> list[int]:
+        connection = http.client.HTTPConnection("127.0.0.1", worker.page_port, timeout=10)
+        statuses = []
+        for _ in range(2):
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+            assert connection.sock is not None
+        connection.close()
+        return statuses
+
+    assert await asyncio.to_thread(twice) == [200, 200]
+
+
+async def test_a_taken_port_is_one_warning_and_no_page(
+    worker: WorkerTelemetry, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with WorkerTelemetry(port=worker.page_port) as second:
+        assert second.page_port is None
+        async with second.rollout():
+            pass
+    assert len(caplog.records) == 1
+    assert "goes on without it" in caplog.text
+
+
+@pytest.mark.parametrize("port", [70000, -5])
+async def test_a_port_that_is_none_is_a_line_in_the_log(
+    port: int, faults_are_hidden: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with WorkerTelemetry(port=port) as telemetry:
+        assert telemetry.page_port is None
+    assert len(caplog.records) == 1
+
+
+async def test_clients_that_hang_or_talk_nonsense_stop_nobody(worker: WorkerTelemetry) -> None:
+    address = ("127.0.0.1", worker.page_port)
+    silent = [socket.create_connection(address) for _ in range(3)]
+    half = socket.create_connection(address)
+    half.sendall(b"GET /metrics HTTP/1.1\r\nHos")
+    gone = socket.create_connection(address)
+    gone.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+    gone.close()
+    nonsense = socket.create_connection(address)
+    nonsense.sendall(b"\x16\x03\x01\x02\x00\r\n\r\n")
+    try:
+        assert (await get(worker, "/metrics"))[0] == 200
+    finally:
+        for connection in (*silent, half, nonsense):
+            connection.close()
+
+
+async def test_connections_are_bounded(worker: WorkerTelemetry) -> None:
+    address = ("127.0.0.1", worker.page_port)
+    held = [socket.create_connection(address) for _ in range(_page._MAX_CONNECTIONS)]
+    try:
+        one_more = socket.create_connection(address)
+        one_more.settimeout(10)
+        assert await asyncio.to_thread(one_more.recv, 1) == b""
+        one_more.close()
+    finally:
+        for connection in held:
+            connection.close()
+
+
+async def test_a_silent_client_is_dropped_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_page._Handler, "timeout", 0.05)
+    async with WorkerTelemetry(port=0) as telemetry:
+        silent = socket.create_connection(("127.0.0.1", telemetry.page_port))
+        silent.settimeout(10)
+        assert await asyncio.to_thread(silent.recv, 1) == b""
+        silent.close()
+
+
+async def test_after_the_end_the_port_is_free_and_old_connections_are_closed() -> None:
+    async with WorkerTelemetry(port=0) as telemetry:
+        port = telemetry.page_port
+        assert port is not None
+        kept = socket.create_connection(("127.0.0.1", port))
+        kept.settimeout(10)
+        kept.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert (await asyncio.to_thread(kept.recv, 15)).startswith(b"HTTP/1.1 200")
+        telemetry._readers.seen.clear()
+    assert telemetry.page_port is None
+
+    def drain() -> bytes:
+        rest = b""
+        while more := kept.recv(65536):
+            rest = more
+        return rest
+
+    await asyncio.to_thread(drain)
+    kept.close()
+    async with WorkerTelemetry(port=port) as again:
+        assert again.page_port == port
+
+
+async def test_a_fault_in_the_page_is_logged_and_the_next_scrape_is_served(
+    worker: WorkerTelemetry,
+    faults_are_hidden: None,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(worker._page._server, "chunks", lambda openmetrics: 1 / 0)
+        with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+            await get(worker, "/metrics")
+    assert "answering a scrape" in caplog.text
+    assert (await get(worker, "/metrics"))[0] == 200

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import selectors
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from rolltop_instrument import WorkerTelemetry
+from rolltop_instrument._profiles import GcProfile, LoopProfile
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Selector:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.takes = 0.0
+
+    def select(self, timeout: float | None = None) -> list[object]:
+        self.clock.now += self.takes
+        return [timeout]
+
+
+def started(clock: Clock) -> tuple[LoopProfile, Selector]:
+    selector = Selector(clock)
+    profile = LoopProfile(clock)
+    profile.start(SimpleNamespace(_selector=selector))
+    return profile, selector
+
+
+def test_times_are_split_by_what_the_selector_was_asked() -> None:
+    clock = Clock()
+    profile, selector = started(clock)
+    clock.now += 3
+    selector.takes = 2
+    assert selector.select(None) == [None]
+    clock.now += 1
+    selector.takes = 0.25
+    assert selector.select(0) == [0]
+    assert profile.read() == (2, 0.25, 4)
+    clock.now += 0.5
+    selector.takes = 1
+    selector.select(7.5)
+    assert profile.read() == (3, 0.25, 4.5)
+
+
+def test_work_that_still_runs_is_counted() -> None:
+    clock = Clock()
+    profile, _ = started(clock)
+    clock.now += 60
+    assert profile.read() == (0, 0, 60)
+
+
+def test_idling_that_still_lasts_is_counted() -> None:
+    clock = Clock()
+    profile, selector = started(clock)
+    seen = []
+
+    def look(timeout: float | None = None) -> list[object]:
+        clock.now += 5
+        seen.append(profile.read())
+        return []
+
+    profile.stop()
+    selector.select = look
+    profile.start(SimpleNamespace(_selector=selector))
+    selector.select(None)
+    selector.select(0)
+    assert seen == [(5, 0, 0), (5, 5, 0)]
+
+
+def test_an_error_in_select_leaves_the_times_right() -> None:
+    clock = Clock()
+    selector = Selector(clock)
+
+    def broken(timeout: float | None = None) -> list[object]:
+        clock.now += 1
+        raise InterruptedError
+
+    selector.select = broken
+    profile = LoopProfile(clock)
+    profile.start(SimpleNamespace(_selector=selector))
+    with pytest.raises(InterruptedError):
+        selector.select(None)
+    clock.now += 2
+    assert profile.read() == (1, 0, 2)
+
+
+def test_the_selector_is_given_back_as_it_was() -> None:
+    profile, selector = started(Clock())
+    assert "select" in vars(selector)
+    profile.stop()
+    assert "select" not in vars(selector)
+    assert profile.read() is None
+
+
+def test_two_profiles_of_one_loop_leave_in_any_order() -> None:
+    clock = Clock()
+    for first_out in (0, 1):
+        selector = Selector(clock)
+        loop = SimpleNamespace(_selector=selector)
+        profiles = [LoopProfile(clock), LoopProfile(clock)]
+        for profile in profiles:
+            profile.start(loop)
+        profiles[first_out].stop()
+        selector.takes = 1
+        selector.select(None)
+        assert profiles[1 - first_out].stop() == (1, 0, 0)
+        assert selector.select(4) == [4]
+
+
+@pytest.mark.parametrize("loop", [SimpleNamespace(), SimpleNamespace(_selector=object())])
+def test_a_loop_without_a_selector_has_a_reason_instead(
+    loop: SimpleNamespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    profile = LoopProfile()
+    profile.start(loop)
+    assert profile.read() is None
+    assert profile.stop() is None
+    assert "selector" in (profile.reason or "")
+    assert len(caplog.records) == 1
+
+
+def test_a_selector_that_cannot_be_wrapped_has_a_reason_too() -> None:
+    class Closed:
+        __slots__ = ()
+
+        def select(self, timeout: float | None = None) -> list[object]:
+            return []
+
+    profile = LoopProfile()
+    profile.start(SimpleNamespace(_selector=Closed()))
+    assert "cannot be wrapped" in (profile.reason or "")
+
+
+async def test_a_blocked_loop_is_seen_from_another_thread() -> None:
+    seen: list[float] = []
+    async with WorkerTelemetry() as telemetry:
+        blocked = threading.Event()
+
+        def look() -> None:
+            blocked.wait()
+            time.sleep(0.2)
+            lines = telemetry.render().splitlines()
+            (line,) = [x for x in lines if x.startswith("alpasim_event_loop_work_seconds_total")]
+            seen.append(float(line.split()[-1]))
+
+        watcher = threading.Thread(target=look)
+        watcher.start()
+        blocked.set()
+        watcher.join()
+    assert seen[0] >= 0.2
+
+
+async def test_a_worker_leaves_the_real_loop_and_the_collector_as_they_were() -> None:
+    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    assert isinstance(selector, selectors.BaseSelector)
+    callbacks = list(gc.callbacks)
+    async with WorkerTelemetry() as telemetry:
+        assert "select" in vars(selector)
+        assert len(gc.callbacks) == len(callbacks) + 1
+        await asyncio.sleep(0.01)
+        times = telemetry._loop_profile.read()
+        assert times is not None
+        assert times.idle_s > 0
+    assert "select" not in vars(selector)
+    assert gc.callbacks == callbacks
+
+
+def test_collections_are_counted_and_the_longest_is_forgotten_again() -> None:
+    clock = Clock()
+    profile = GcProfile(window_s=30, clock=clock)
+    profile.start()
+    try:
+        gc.collect()
+        assert profile.read().collections == 1
+    finally:
+        profile.stop()
+    for seconds in (2.0, 0.5):
+        profile._on_phase("start", {})
+        clock.now += seconds
+        profile._on_phase("stop", {})
+    assert profile.read() == (2.5, 2.0, 3)
+    clock.now = 30.0 * 4 + 1
+    assert profile.read().max_s == 2.0
+    clock.now += 30
+    assert profile.read() == (2.5, 0.0, 3)
+
+
+def test_a_stop_without_its_start_is_ignored() -> None:
+    profile = GcProfile()
+    profile._on_phase("stop", {})
+    assert profile.read().collections == 0
