@@ -80,7 +80,7 @@ async def serving_scheduler(
         def register(server: grpc.aio.Server) -> None:
             add_SchedulerServicer_to_server(service, server)  # type: ignore[no-untyped-call]
 
-        return serve(0, register, stop=stop, started=started)
+        return serve(0, register, stop=stop, started=started, grace_s=0.1)
 
     async with serving(run) as served:
         yield served, ledger

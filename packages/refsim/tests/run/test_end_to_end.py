@@ -9,12 +9,15 @@ import grpc
 import pytest
 from rolltop_instrument import WorkerTelemetry
 from rolltop_refsim.faults import Fault
+from rolltop_refsim.policy.policy import Policy
 from rolltop_refsim.rpc import scheduler_pb2
 from rolltop_refsim.rpc.channel import open_channel
 from rolltop_refsim.rpc.scheduler_pb2_grpc import SchedulerStub
 from rolltop_refsim.scheduler.slots import Instance
+from rolltop_refsim.training.rollout import World
 from rolltop_refsim.worker.agent import Agent, SchedulerLostError, Settings
 from rolltop_refsim.worker.fleet import Fleet
+from rolltop_refsim.world.scene import make_scene
 
 STEPS = 5
 
@@ -72,6 +75,24 @@ async def test_rollouts_are_driven_the_same_wherever_they_run(harness: Any, tmp_
     assert value(page, f'alpasim_renderer_rollouts_started_total{{{worker},kind="fifo"}}') == 2
     assert value(page, f"alpasim_job_queue_depth{{{worker}}}") == 0
     assert sum("alpasim_job_queue_depth{" in page for page in two.pages) == 1
+
+
+async def test_a_run_drives_as_the_loop_that_the_policy_was_trained_in(
+    harness: Any, tmp_path: Path
+) -> None:
+    (rollout,) = harness.make_rollouts(1)
+    world, policy = World(), Policy.load()
+    trace = world.rollout(
+        make_scene(rollout.scene, rollout.seed),
+        lambda image, pose: policy.act(image, pose.speed_m_s),
+        STEPS + 1,
+    )
+    world.close()
+    async with harness.simulation() as simulation:
+        outcome = await simulation.run(tmp_path, [rollout], steps=STEPS)
+    quality = outcome.results[rollout.uuid]["quality"]
+    assert quality["max_lateral_error_m"] == abs(trace.lateral_m[1:]).max()
+    assert quality["mean_speed_m_s"] == pytest.approx(trace.poses[1:, 6].mean(), rel=1e-12)
 
 
 async def test_what_fails_is_retried_then_abandoned_the_same_every_time(

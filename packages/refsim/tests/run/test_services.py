@@ -191,12 +191,16 @@ async def test_traffic_moves_and_touches(harness: Any) -> None:
     async with served(harness, "trafficsim") as trafficsim:
         start = await trafficsim.start_session(session())
         request = trafficsim_pb2.SimulateRequest(
-            rollout=at(), state=start.state, ego=common_pb2.Pose(speed_m_s=8.0), duration_s=0.1
+            rollout=at(),
+            state=start.state,
+            ego=common_pb2.Pose(speed_m_s=8.0),
+            ego_then=common_pb2.Pose(x=0.8),
+            duration_s=0.1,
         )
         moved = await trafficsim.simulate(request)
         assert moved.collisions == 0
         assert [a.x for a in moved.poses] != [b.x for b in start.poses]
-        request.ego.CopyFrom(moved.poses[0])
+        request.ego_then.CopyFrom(moved.poses[0])
         assert (await trafficsim.simulate(request)).collisions == 1
         request.state = b"nonsense"
         error = await refused(trafficsim.simulate(request))

@@ -22,7 +22,6 @@ OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
 )
-_GRACE_S = 2.0
 _log = logging.getLogger(__name__)
 
 
@@ -74,11 +73,13 @@ async def serve(
     interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     warm_up: Callable[[], Awaitable[None]] | None = None,
     started: Callable[[int], None] | None = None,
+    grace_s: float = 2.0,
 ) -> int:
     """Serve on ``127.0.0.1:port`` until ``stop``; return the exit status.
 
     The health service answers from the start and says SERVING once ``warm_up`` is done.
-    ``started`` is told the port (useful with port 0).
+    ``started`` is told the port (useful with port 0). At the end, calls in progress get
+    ``grace_s`` seconds.
 
     Raises:
         ServeError: the port is taken.
@@ -100,7 +101,7 @@ async def serve(
         return await stop.wait()
     finally:
         await healthy.enter_graceful_shutdown()
-        await server.stop(_GRACE_S)
+        await server.stop(grace_s)
 
 
 def _bind(server: grpc.aio.Server, port: int) -> int:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from rolltop_refsim.rpc import common_pb2 as rolltop__refsim_dot_rpc_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#rolltop_refsim/rpc/trafficsim.proto\x12\x0erolltop.refsim\x1a\x1frolltop_refsim/rpc/common.proto\"\x85\x01\n\x0fSimulateRequest\x12,\n\x07rollout\x18\x01 \x01(\x0b\x32\x1b.rolltop.refsim.RolloutStep\x12\r\n\x05state\x18\x02 \x01(\x0c\x12!\n\x03\x65go\x18\x03 \x01(\x0b\x32\x14.rolltop.refsim.Pose\x12\x12\n\nduration_s\x18\x04 \x01(\x01\"V\n\x0cTrafficReply\x12\r\n\x05state\x18\x01 \x01(\x0c\x12#\n\x05poses\x18\x02 \x03(\x0b\x32\x14.rolltop.refsim.Pose\x12\x12\n\ncollisions\x18\x03 \x01(\r2\xf5\x01\n\nTrafficsim\x12M\n\rstart_session\x12\x1e.rolltop.refsim.SessionRequest\x1a\x1c.rolltop.refsim.TrafficReply\x12I\n\x08simulate\x12\x1f.rolltop.refsim.SimulateRequest\x1a\x1c.rolltop.refsim.TrafficReply\x12M\n\rclose_session\x12\x1e.rolltop.refsim.SessionRequest\x1a\x1c.rolltop.refsim.SessionReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#rolltop_refsim/rpc/trafficsim.proto\x12\x0erolltop.refsim\x1a\x1frolltop_refsim/rpc/common.proto\"\xad\x01\n\x0fSimulateRequest\x12,\n\x07rollout\x18\x01 \x01(\x0b\x32\x1b.rolltop.refsim.RolloutStep\x12\r\n\x05state\x18\x02 \x01(\x0c\x12!\n\x03\x65go\x18\x03 \x01(\x0b\x32\x14.rolltop.refsim.Pose\x12&\n\x08\x65go_then\x18\x04 \x01(\x0b\x32\x14.rolltop.refsim.Pose\x12\x12\n\nduration_s\x18\x05 \x01(\x01\"V\n\x0cTrafficReply\x12\r\n\x05state\x18\x01 \x01(\x0c\x12#\n\x05poses\x18\x02 \x03(\x0b\x32\x14.rolltop.refsim.Pose\x12\x12\n\ncollisions\x18\x03 \x01(\r2\xf5\x01\n\nTrafficsim\x12M\n\rstart_session\x12\x1e.rolltop.refsim.SessionRequest\x1a\x1c.rolltop.refsim.TrafficReply\x12I\n\x08simulate\x12\x1f.rolltop.refsim.SimulateRequest\x1a\x1c.rolltop.refsim.TrafficReply\x12M\n\rclose_session\x12\x1e.rolltop.refsim.SessionRequest\x1a\x1c.rolltop.refsim.SessionReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,9 +33,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rolltop_refsim.rpc.traffics
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SIMULATEREQUEST']._serialized_start=89
-  _globals['_SIMULATEREQUEST']._serialized_end=222
-  _globals['_TRAFFICREPLY']._serialized_start=224
-  _globals['_TRAFFICREPLY']._serialized_end=310
-  _globals['_TRAFFICSIM']._serialized_start=313
-  _globals['_TRAFFICSIM']._serialized_end=558
+  _globals['_SIMULATEREQUEST']._serialized_end=262
+  _globals['_TRAFFICREPLY']._serialized_start=264
+  _globals['_TRAFFICREPLY']._serialized_end=350
+  _globals['_TRAFFICSIM']._serialized_start=353
+  _globals['_TRAFFICSIM']._serialized_end=598
 # @@protoc_insertion_point(module_scope)

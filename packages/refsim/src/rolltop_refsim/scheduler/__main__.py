@@ -17,6 +17,8 @@ from rolltop_refsim.scheduler.service import SchedulerService
 from rolltop_refsim.scheduler.slots import SlotTable
 
 _log = logging.getLogger("rolltop_refsim.scheduler")
+_GRACE_S = 0.2
+"""Short: the streams of workers that still wait do not end by themselves."""
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -47,7 +49,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         add_SchedulerServicer_to_server(service, server)  # type: ignore[no-untyped-call]
 
     try:
-        return await serve(arguments.port, register, stop=stop)
+        return await serve(arguments.port, register, stop=stop, grace_s=_GRACE_S)
     finally:
         await service.close()
         _log.info(

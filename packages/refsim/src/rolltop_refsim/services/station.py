@@ -75,6 +75,7 @@ class Station:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             await asyncio.wait([future])  # the slot stays held as long as the thread is busy
+            future.exception()  # looked at, lest asyncio says that nobody did
             raise
 
     def close(self) -> None:

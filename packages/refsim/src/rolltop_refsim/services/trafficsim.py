@@ -45,12 +45,12 @@ class Trafficsim:
     def simulate(self, request: trafficsim_pb2.SimulateRequest) -> trafficsim_pb2.TrafficReply:
         """Move the traffic on, around the ego car."""
         scene = self._scene(request.rollout)
-        ego = pose_from_wire(request.ego)
         try:
             traffic = Traffic.from_bytes(request.state)
         except TrafficStateError as error:
             raise CallError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
-        return _reply(scene, simulate(scene, traffic, ego, request.duration_s), ego)
+        ego, ego_then = pose_from_wire(request.ego), pose_from_wire(request.ego_then)
+        return _reply(scene, simulate(scene, traffic, ego, request.duration_s), ego_then)
 
     def close_session(self, request: common_pb2.SessionRequest) -> common_pb2.SessionReply:  # noqa: ARG002
         """Answer that nothing needs to be closed: the state is the caller's."""

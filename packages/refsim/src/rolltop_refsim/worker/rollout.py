@@ -116,8 +116,9 @@ class Rollout:
         await self._observe(at, image)
         reply: driver_pb2.DriveReply
         reply = await self._call("driver", "drive", driver_pb2.DriveRequest(rollout=at))
+        ego = self._ego
         await self._drive_on(at, reply)
-        await self._move_traffic(at)
+        await self._move_traffic(at, ego)
         await self._put_on_ground(at)
 
     async def _render(self, at: common_pb2.RolloutStep) -> common_pb2.Image:
@@ -167,7 +168,8 @@ class Rollout:
         self._vehicle, self._ego = reply.vehicle, reply.vehicle.pose
         self.quality.drove(reply.vehicle, route_deviation_m=drive.route_deviation_m)
 
-    async def _move_traffic(self, at: common_pb2.RolloutStep) -> None:
+    async def _move_traffic(self, at: common_pb2.RolloutStep, ego: common_pb2.Pose) -> None:
+        """Move the traffic on over the time of a step, at whose start the car was at ``ego``."""
         if "trafficsim" not in self._stubs:
             return
         reply: trafficsim_pb2.TrafficReply
@@ -175,7 +177,11 @@ class Rollout:
             "trafficsim",
             "simulate",
             trafficsim_pb2.SimulateRequest(
-                rollout=at, state=self._traffic_state, ego=self._vehicle.pose, duration_s=STEP_S
+                rollout=at,
+                state=self._traffic_state,
+                ego=ego,
+                ego_then=self._ego,
+                duration_s=STEP_S,
             ),
         )
         self._traffic_state, self._traffic = reply.state, reply.poses
