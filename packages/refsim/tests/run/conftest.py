@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,9 +12,6 @@ from typing import Any
 
 import grpc
 import pytest
-
-os.environ.setdefault("MUJOCO_GL", "egl")  # before anything imports mujoco
-
 from rolltop_instrument import WorkerTelemetry
 from rolltop_refsim.faults import Fault
 from rolltop_refsim.rpc.channel import open_channel
