@@ -69,6 +69,7 @@ class RunDriver:
         self._view = view
         self._ending: Ending | None = None
         self._ended = asyncio.Event()
+        self._cpu_s: dict[str, float] = {}
         self._working: set[str] = set()
         self._starting: set[str] = set()
 
@@ -93,6 +94,26 @@ class RunDriver:
         if self._ending is None:
             return Ending(Outcome.UNKNOWN, detail="the run ended without a reason")
         return self._ending
+
+    def cpu_seconds_ratio(self) -> float | None:
+        """CPU seconds of Prometheus over those of all processes of the run that have ended.
+
+        None while Prometheus runs, or where there was none.
+        """
+        while not self._supervisor.exits.empty():
+            self._account(self._supervisor.exits.get_nowait())
+        whole_s = sum(self._cpu_s.values())
+        if PROMETHEUS not in self._cpu_s or PROMETHEUS in self._supervisor.running or not whole_s:
+            return None
+        return self._cpu_s[PROMETHEUS] / whole_s
+
+    def _account(self, ended: ProcessExit) -> None:
+        if ended.cpu_s is not None:
+            self._cpu_s[ended.name] = self._cpu_s.get(ended.name, 0.0) + ended.cpu_s
+
+    async def stop_prometheus(self) -> None:
+        """Stop the run's Prometheus, so that its data are whole."""
+        await self._supervisor.stop([PROMETHEUS])
 
     async def wind_down(self, *, grace_s: float) -> None:
         """Stop all but Prometheus: workers first, so that their last values are read."""
@@ -150,6 +171,7 @@ class RunDriver:
     async def _watch_exits(self) -> None:
         while True:
             ended = await self._supervisor.exits.get()
+            self._account(ended)
             if ended.requested:
                 continue
             if ended.name == PROMETHEUS:

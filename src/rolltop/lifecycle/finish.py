@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     from rolltop.report.summary import RunSummary
 
 
+@dataclass(frozen=True)
+class Finished:
+    """The summary, and what of the telemetry should have been there and is not."""
+
+    summary: RunSummary
+    lost: tuple[str, ...]
+
+
 async def finish(
     run: PreparedRun,
     driver: RunDriver,
@@ -38,8 +47,8 @@ async def finish(
     *,
     events: EventLog,
     note: Callable[[str], None],
-) -> RunSummary:
-    """Return the run's summary, written beside its plot.
+) -> Finished:
+    """Read the telemetry, draw the plot, stop Prometheus, write the summary.
 
     Whatever fails on the way to the plot is an entry in ``telemetry.missing``.
     """
@@ -51,13 +60,14 @@ async def finish(
         except Exception as error:  # noqa: BLE001 (telemetry is a guest: a run has a summary)
             missing["report"] = f"{type(error).__name__}: {error}"
             note(f"warning: no plot: {error}")
+    await driver.stop_prometheus()
     summary = _summary(run, driver, ending, counts, report=report, missing=missing)
     try:
         write_summary(run.paths.summary, summary)
     except OSError as error:
         note(f"warning: {run.paths.summary} cannot be written: {error.strerror}")
     events.append("summary", panels=summary.panels.drawn, missing=summary.telemetry.missing)
-    return summary
+    return Finished(summary, (*missing, *(report.lost if report else ())))
 
 
 def _report(
@@ -67,8 +77,8 @@ def _report(
     return make_report(
         driver.prometheus.client,
         identity=run.identity,
-        paths=run.paths,
-        topology=run.config.topology(),
+        plot=run.paths.plot,
+        n_workers=run.config.runtime.nr_workers,
         counts=counts,
         window=Window(
             start_s=driver.started_s or run.identity.started.timestamp(),
@@ -94,7 +104,7 @@ def _summary(
 ) -> RunSummary:
     reason = next(iter(missing.values()), "there was no telemetry")
     telemetry = (
-        report.telemetry_record()
+        report.telemetry_record(driver.cpu_seconds_ratio())
         if report
         else TelemetryRecord(missing={}, gaps_s=None, scrapes_lost=None, cpu_seconds_ratio=None)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -203,7 +203,7 @@ class LastingStream(io.TextIOBase):
 
 def make_progress(stream: TextIO) -> ProgressView:
     """Return the view that fits where it is shown: a terminal, or a log."""
-    console = Console(file=LastingStream(stream))
+    console = Console(file=cast(TextIO, LastingStream(stream)))
     if console.is_terminal:
         return TerminalProgress(console)
     return PlainProgress(lambda text: console.print(text, markup=False, highlight=False))

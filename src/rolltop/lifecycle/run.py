@@ -17,7 +17,7 @@ from rolltop.lifecycle.prepare import write_run_files
 from rolltop.model.run import ExitStatus, Failure, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rolltop.lifecycle.prepare import PreparedRun
@@ -68,10 +68,13 @@ async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
             counts = driver.rollouts.refresh()
             ending = checked(ending, counts)
             view.phase("reading the telemetry")
-            summary = await finish(run, driver, ending, counts, events=events, note=view.note)
-    status = exit_status_of(ending, counts, strict=run.config.telemetry.strict, summary=summary)
+            done = await finish(run, driver, ending, counts, events=events, note=view.note)
+    lost = done.lost if run.config.telemetry.strict else ()
+    status = exit_status_of(ending, counts, lost=lost)
+    if status is ExitStatus.TELEMETRY_MISSING:
+        view.note(f"--strict: missing telemetry: {', '.join(lost)}")
     events.append("run_ended", outcome=ending.outcome, exit_status=int(status))
-    return RunResult(summary, status)
+    return RunResult(done.summary, status)
 
 
 def checked(ending: Ending, counts: RolloutCounts) -> Ending:
@@ -84,9 +87,9 @@ def checked(ending: Ending, counts: RolloutCounts) -> Ending:
 
 
 def exit_status_of(
-    ending: Ending, counts: RolloutCounts, *, strict: bool, summary: RunSummary
+    ending: Ending, counts: RolloutCounts, *, lost: Sequence[str] = ()
 ) -> ExitStatus:
-    """Return the exit status; where two hold, 2, 5, 4, 3, 1, and telemetry last."""
+    """Return the exit status; where two hold, 2, 5, 4, 3, 1, and ``lost`` telemetry last."""
     by_outcome = {
         Outcome.CANCELLED: ExitStatus.CANCELLED,
         Outcome.TIMEOUT: ExitStatus.CANCELLED,
@@ -96,7 +99,7 @@ def exit_status_of(
         return by_outcome.get(ending.outcome, ExitStatus.PROCESS_FAILED)
     if counts.abandoned:
         return ExitStatus.SOME_ABANDONED
-    if strict and summary.telemetry.missing:
+    if lost:
         return ExitStatus.TELEMETRY_MISSING
     return ExitStatus.OK
 

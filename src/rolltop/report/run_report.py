@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rolltop.catalogue.panel import Panel
-    from rolltop.model.run import RolloutCounts, RunIdentity, RunPaths
-    from rolltop.model.topology import Topology
+    from rolltop.model.run import RolloutCounts, RunIdentity
 
 DEFAULT_INTERVAL_S = 1.0
 EXPORTERS = {
@@ -76,8 +75,8 @@ def make_report(
     prometheus: SeriesSource,
     *,
     identity: RunIdentity,
-    paths: RunPaths,
-    topology: Topology | None,
+    plot: Path,
+    n_workers: int | None,
     counts: RolloutCounts,
     window: Window,
     scrape_interval_s: float | None = None,
@@ -93,8 +92,8 @@ def make_report(
     Args:
         prometheus: the run's, or one on a copy of its data.
         identity: who the run is.
-        paths: where the plot goes.
-        topology: what was started, for the number of workers; None: not known.
+        plot: the file that the plot goes to.
+        n_workers: how many workers were started; None: not known.
         counts: the rollouts by their result files.
         window: the time to look at.
         scrape_interval_s: of the workers; None: read off their samples.
@@ -109,7 +108,9 @@ def make_report(
     interval = scrape_interval_s or scrapes.interval_s or DEFAULT_INTERVAL_S
     workers = ask_workers(reader, window, interval, missing)
     ended = counts.finished >= counts.requested if reached_end is None else reached_end
-    progress = _progress(workers, counts, window, topology, steps_per_rollout, reached_end=ended)
+    progress = _progress(
+        workers, counts, window, n_workers, steps_per_rollout=steps_per_rollout, reached_end=ended
+    )
     throughput = estimate_throughput(progress)
     finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
     resolution = Resolution.of(window, interval)
@@ -123,16 +124,16 @@ def make_report(
         jobs=scrapes.jobs if "up" not in missing.reasons else None,
     )
     header = plot_header(identity, topology_name, counts, throughput, finding)
-    plot = _draw(paths.plot, data, header, _course(progress, window, throughput), missing)
+    drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
     _name_missing(missing.reasons, scrapes, finding)
     empty = {d.panel.title: d.reason or "no data" for d in data if d.empty}
     return RunReport(
         throughput=throughput,
         bottleneck=finding.bottleneck,
         panels=PanelsRecord(drawn=len(data) - len(empty), empty=empty),
-        plot=plot,
+        plot=drawn,
         missing=missing.reasons,
-        lost=_lost(missing.reasons, scrapes, paths.plot.name),
+        lost=_lost(missing.reasons, scrapes, plot.name),
         scrapes_lost=scrapes.lost,
         gaps_s=scrapes.gaps_s,
         n_steps=total(workers.steps) if workers.steps else None,
@@ -143,9 +144,9 @@ def _progress(
     workers: WorkerSamples,
     counts: RolloutCounts,
     window: Window,
-    topology: Topology | None,
-    steps_per_rollout: float | None,
+    n_workers: int | None,
     *,
+    steps_per_rollout: float | None,
     reached_end: bool,
 ) -> Progress:
     """Return the run's course as the estimator takes it."""
@@ -165,7 +166,7 @@ def _progress(
         active=workers.active,
         rollout_duration_s=workers.rollout_duration_s,
         steps_per_rollout=steps_per_rollout,
-        n_workers=None if topology is None else topology.nr_workers,
+        n_workers=n_workers,
     )
 
 
