@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-
 from rolltop_instrument import WorkerTelemetry, _guest
 
 Read = Callable[..., float | None]
@@ -25,6 +25,19 @@ def _faults_show() -> Iterator[None]:
 def faults_are_hidden() -> None:
     """As in a host."""
     _guest.reraise_faults(False)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Return when ``condition()`` holds; ten seconds are too long."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for knows no events
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(name="until")
+def _until() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """``await until(lambda: ...)``."""
+    return until
 
 
 def page(

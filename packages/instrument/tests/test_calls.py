@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from rolltop_instrument import WorkerTelemetry, names
 from rolltop_instrument._calls import MAX_METHODS, CallBook, method_label, status_of
 from rolltop_instrument._cells import Registry

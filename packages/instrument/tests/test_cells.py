@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-
 from rolltop_instrument import names
 from rolltop_instrument._cells import Registry, escape_label, format_value, observe
 

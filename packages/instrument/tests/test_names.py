@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-
 from rolltop_instrument import names
 
 SPECIFIED = {

@@ -8,7 +8,6 @@ import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-
 from rolltop_instrument import WorkerTelemetry, _page
 
 Answer = tuple[int, dict[str, str], str]

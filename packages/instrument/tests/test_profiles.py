@@ -8,7 +8,6 @@ import time
 from types import SimpleNamespace
 
 import pytest
-
 from rolltop_instrument import WorkerTelemetry
 from rolltop_instrument._profiles import GcProfile, LoopProfile
 

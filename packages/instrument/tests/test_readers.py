@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import urllib.request
 from time import monotonic
+from typing import Any
 
 import pytest
-
 from rolltop_instrument import WorkerTelemetry
 from rolltop_instrument._readers import Readers
 
@@ -67,18 +67,19 @@ async def test_patience_ends() -> None:
 
 
 def fetch(port: int | None, query: str = "") -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics{query}") as answer:  # noqa: S310
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics{query}") as answer:
         return answer.read().decode()
 
 
 @pytest.mark.parametrize(("run", "query"), [("u", "?run=u"), ("", ""), ("", "?from=central")])
-async def test_the_last_values_are_read_before_a_worker_leaves(run: str, query: str) -> None:
+async def test_the_last_values_are_read_before_a_worker_leaves(
+    run: str, query: str, until: Any
+) -> None:
     telemetry = WorkerTelemetry(run_uuid=run, port=0, scrape_interval_s=30)
     pages: list[str] = []
 
     async def scrape_late() -> None:
-        while not telemetry._frozen:
-            await asyncio.sleep(0.005)
+        await until(lambda: telemetry._frozen)
         pages.append(await asyncio.to_thread(fetch, telemetry.page_port, query))
 
     async with asyncio.TaskGroup() as group, telemetry:
@@ -97,7 +98,9 @@ async def test_without_a_run_and_a_reader_a_worker_leaves_at_once() -> None:
     assert monotonic() - began < 60
 
 
-async def test_a_cancelled_worker_still_gives_its_last_values_and_can_be_hurried() -> None:
+async def test_a_cancelled_worker_still_gives_its_last_values_and_can_be_hurried(
+    until: Any,
+) -> None:
     telemetry = WorkerTelemetry(run_uuid="u", port=0, scrape_interval_s=60)
 
     async def work() -> None:
@@ -105,8 +108,7 @@ async def test_a_cancelled_worker_still_gives_its_last_values_and_can_be_hurried
             await asyncio.sleep(3600)
 
     task = asyncio.create_task(work())
-    while telemetry.page_port is None:
-        await asyncio.sleep(0.005)
+    await until(lambda: telemetry.page_port is not None)
     port = telemetry.page_port
     task.cancel()
     await asyncio.sleep(0.02)

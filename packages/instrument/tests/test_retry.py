@@ -7,7 +7,6 @@ import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from rolltop_instrument import Backoff, WorkerTelemetry, retry
 
 

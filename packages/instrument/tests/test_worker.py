@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import REGISTRY as HOSTS_REGISTRY
-
+from prometheus_client import CollectorRegistry, generate_latest
 from rolltop_instrument import WorkerTelemetry, _guest, names
 
 Read = Callable[..., float | None]

@@ -136,12 +136,6 @@ class _Delegate:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
 
-    def __del__(self) -> None:
-        # gRPC cancels a call that nobody holds any more. Our done callback makes its object live
-        # until a full collection, so the wrapper does it in its place.
-        if not self._pending.done_at:
-            self._call.cancel()
-
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Call back with this call when it is complete."""
         self._call.add_done_callback(lambda _call: callback(self))

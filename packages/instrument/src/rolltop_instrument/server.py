@@ -14,7 +14,6 @@ import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -36,19 +35,63 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass
+class Turn:
+    """One turn of a call: asked for, begun, ended."""
+
+    __slots__ = ("asked", "began", "ended")
+
+    def __init__(self) -> None:
+        self.began: float | None = None
+        self.ended: float | None = None
+        self.asked = perf_counter()
+
+    def begin(self) -> None:
+        """It is the call's turn: waiting ends, serving begins."""
+        self.began = perf_counter()
+
+    def end(self) -> None:
+        """The turn is over, or the caller has given up waiting for it."""
+        self.ended = perf_counter()
+
+
 class Stamps:
-    """What a call spent in the server, in seconds; sums where it was queued several times."""
+    """What a call spent in the server, in seconds; sums where it had several turns.
 
-    queue_s: float = 0.0
-    service_s: float = 0.0
-    stamped: bool = False
+    A turn that still lasts counts until now, so that a handler which aborts in the middle of
+    being served sends home what it was served.
+    """
 
-    def add(self, *, queue_s: float, service_s: float) -> None:
-        """Add one turn: how long it waited and how long it was served."""
-        self.queue_s += queue_s
-        self.service_s += service_s
-        self.stamped = True
+    def __init__(self) -> None:
+        self._turns: list[Turn] = []
+
+    def ask(self) -> Turn:
+        """The call asks for a turn and waits for it from now."""
+        turn = Turn()
+        self._turns.append(turn)
+        return turn
+
+    @property
+    def stamped(self) -> bool:
+        """Whether any turn was asked for; if not, the call says nothing."""
+        return bool(self._turns)
+
+    @property
+    def queue_s(self) -> float:
+        """Seconds of waiting for turns."""
+        now = perf_counter()
+        return sum(_first(turn.began, turn.ended, now) - turn.asked for turn in self._turns)
+
+    @property
+    def service_s(self) -> float:
+        """Seconds of being served."""
+        now = perf_counter()
+        begun = ((turn.began, turn.ended) for turn in self._turns)
+        return sum(_first(ended, now) - began for began, ended in begun if began is not None)
+
+
+def _first(*times: float | None) -> float:
+    """The first time that is known."""
+    return next(time for time in times if time is not None)
 
 
 _STAMPS: contextvars.ContextVar[Stamps | None] = contextvars.ContextVar(
@@ -99,13 +142,16 @@ class StampedExecutor:
             BaseException: Whatever ``fn`` raises.
             RuntimeError: The executor was shut down.
         """
-        turn = _Turn(current_stamps())
+        turn = current_stamps().ask()
         context = contextvars.copy_context()
         work = functools.partial(context.run, fn, *args, **kwargs)
         try:
-            return await asyncio.wrap_future(self._pool.submit(turn.timed, work))
+            return await asyncio.wrap_future(self._pool.submit(_timed, turn, work))
         finally:
-            turn.close()
+            if (
+                turn.ended is None
+            ):  # cancelled: what still waits or runs is not this call's any more
+                turn.end()
 
     def shutdown(self, *, wait: bool = True) -> None:
         """Take no more work; with ``wait``, return when the running work has ended."""
@@ -125,31 +171,12 @@ class StampedExecutor:
         self.shutdown()
 
 
-class _Turn:
-    """One piece of work: submitted now, started and ended in a thread of the pool."""
-
-    __slots__ = ("closed", "ended", "stamps", "started", "submitted")
-
-    def __init__(self, stamps: Stamps) -> None:
-        self.stamps = stamps
-        self.started: float | None = None
-        self.ended: float | None = None
-        self.closed = False
-        self.submitted = perf_counter()
-
-    def timed(self, work: Callable[[], T]) -> T:
-        self.started = perf_counter()
-        try:
-            return work()
-        finally:
-            self.ended = perf_counter()
-
-    def close(self) -> None:
-        """Add to the stamps what is known when the caller goes on, be it by a cancellation."""
-        now = perf_counter()
-        started = now if self.started is None else self.started
-        ended = now if self.ended is None else self.ended
-        self.stamps.add(queue_s=started - self.submitted, service_s=max(0.0, ended - started))
+def _timed(turn: Turn, work: Callable[[], T]) -> T:
+    turn.begin()
+    try:
+        return work()
+    finally:
+        turn.end()
 
 
 class StampedSlot:
@@ -166,23 +193,20 @@ class StampedSlot:
         if n < 1:
             raise ValueError(f"a slot needs at least one place, not {n}")
         self._semaphore = asyncio.Semaphore(n)
-        self._held: WeakKeyDictionary[asyncio.Task[Any], list[tuple[Stamps, float, float]]] = (
-            WeakKeyDictionary()
-        )
+        self._held: WeakKeyDictionary[asyncio.Task[Any], list[Turn]] = WeakKeyDictionary()
 
     async def __aenter__(self) -> Self:
         """Wait for a place."""
-        stamps = current_stamps()
-        asked = perf_counter()
+        turn = current_stamps().ask()
         try:
             await self._semaphore.acquire()
         except BaseException:
-            stamps.add(queue_s=perf_counter() - asked, service_s=0.0)
+            turn.end()
             raise
-        got = perf_counter()
+        turn.begin()
         task = asyncio.current_task()
         if task is not None:
-            self._held.setdefault(task, []).append((stamps, asked, got))
+            self._held.setdefault(task, []).append(turn)
         return self
 
     async def __aexit__(
@@ -192,13 +216,11 @@ class StampedSlot:
         trace: TracebackType | None,
     ) -> None:
         """Give the place back."""
-        left = perf_counter()
         task = asyncio.current_task()
+        turns = None if task is None else self._held.get(task)
+        if turns:  # else it is left in another task than it was entered in
+            turns.pop().end()
         self._semaphore.release()
-        mine = None if task is None else self._held.get(task)
-        if mine:  # else it is left in another task than it was entered in, and nothing is known
-            stamps, asked, got = mine.pop()
-            stamps.add(queue_s=got - asked, service_s=left - got)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,171 @@
+"""The executor and the slot, without gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+
+import pytest
+from rolltop_instrument import StampedExecutor, StampedSlot, current_stamps, stamped_call
+
+
+async def test_the_executor_tells_waiting_from_serving() -> None:
+    """Three calls on one thread: the n-th waits for n - 1 turns and is served for one."""
+
+    async def call() -> tuple[float, float]:
+        with stamped_call() as stamps:
+            await executor.run(time.sleep, 0.03)
+            return stamps.queue_s, stamps.service_s
+
+    with StampedExecutor(1) as executor:
+        calls = await asyncio.gather(*(call() for _ in range(3)))
+    for n, (queue_s, service_s) in enumerate(calls):
+        assert service_s >= 0.03
+        assert queue_s >= 0.029 * n
+
+
+async def test_the_slot_tells_waiting_from_holding() -> None:
+    async def call() -> tuple[float, float]:
+        with stamped_call() as stamps:
+            async with slot:
+                await asyncio.sleep(0.03)
+            return stamps.queue_s, stamps.service_s
+
+    slot = StampedSlot(2)
+    calls = await asyncio.gather(*(call() for _ in range(4)))
+    assert all(service_s >= 0.029 for _, service_s in calls)
+    assert all(queue_s < 0.02 for queue_s, _ in calls[:2])
+    assert all(queue_s >= 0.029 for queue_s, _ in calls[2:])
+
+
+async def test_turns_of_one_call_add_up() -> None:
+    slot = StampedSlot(1)
+    with StampedExecutor(2) as executor, stamped_call() as stamps:
+        await executor.run(time.sleep, 0.01)
+        await asyncio.gather(executor.run(time.sleep, 0.01), executor.run(time.sleep, 0.01))
+        async with slot:
+            await asyncio.sleep(0.01)
+        assert stamps.service_s >= 0.038
+    assert stamps.stamped
+
+
+async def test_what_runs_and_what_it_raises_come_back() -> None:
+    def fail() -> None:
+        raise LookupError("here")
+
+    with StampedExecutor(1) as executor:
+        assert await executor.run(lambda a, *, b: a + b, 1, b=2) == 3
+        with pytest.raises(LookupError, match="here"):
+            await executor.run(fail)
+        assert current_stamps().stamped
+
+
+async def test_the_work_sees_the_callers_context() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("caller's")
+    with StampedExecutor(1) as executor:
+        assert await executor.run(variable.get) == "caller's"
+        await executor.run(variable.set, "the work's")
+    assert variable.get() == "caller's"
+
+
+async def test_the_stamps_of_a_call_are_its_own_without_any_scope_too() -> None:
+    async def call(seconds: float) -> float:
+        with StampedExecutor(1) as executor:
+            await executor.run(time.sleep, seconds)
+        return current_stamps().service_s
+
+    short, long = await asyncio.gather(
+        asyncio.create_task(call(0.001)), asyncio.create_task(call(0.05))
+    )
+    assert short < 0.05 <= long
+
+
+async def test_a_caller_that_is_cancelled_while_it_waits_has_waited() -> None:
+    gate = threading.Event()
+    with StampedExecutor(1) as executor:
+        first = asyncio.create_task(executor.run(gate.wait))
+        await asyncio.sleep(0.01)
+
+        async def call() -> None:
+            nonlocal stamps
+            with stamped_call() as stamps:
+                await executor.run(ran.append, 1)
+
+        stamps, ran = current_stamps(), list[int]()
+        second = asyncio.create_task(call())
+        await asyncio.sleep(0.02)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        gate.set()
+        await first
+    assert ran == []
+    assert stamps.queue_s >= 0.015
+    assert stamps.service_s == 0
+
+
+async def test_a_caller_that_is_cancelled_while_it_is_served_has_been_served() -> None:
+    gate = threading.Event()
+    stamps = current_stamps()
+    with StampedExecutor(1) as executor:
+        call = asyncio.create_task(executor.run(gate.wait))
+        await asyncio.sleep(0.02)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        gate.set()
+    assert stamps.service_s > 0
+
+
+async def test_a_slot_is_free_again_after_errors_and_cancellations() -> None:
+    slot = StampedSlot(1)
+    with pytest.raises(ValueError, match="inside"):
+        async with slot:
+            raise ValueError("inside")
+
+    async def hold() -> None:
+        async with slot:
+            await asyncio.sleep(3600)
+
+    holder, waiter = asyncio.create_task(hold()), asyncio.create_task(hold())
+    await asyncio.sleep(0.01)
+    waiter.cancel()
+    holder.cancel()
+    await asyncio.gather(holder, waiter, return_exceptions=True)
+    async with asyncio.timeout(5), slot:
+        pass
+
+
+async def test_a_slot_may_be_left_in_another_task() -> None:
+    """As an async generator that the loop's shutdown closes does."""
+    slot = StampedSlot(1)
+    await asyncio.create_task(slot.__aenter__())
+    await slot.__aexit__(None, None, None)
+    async with asyncio.timeout(5), slot:
+        pass
+
+
+async def test_a_slot_may_be_held_twice_by_one_call() -> None:
+    slot = StampedSlot(2)
+    with stamped_call() as stamps:
+        async with slot:
+            async with slot:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)
+    assert stamps.service_s >= 0.028
+
+
+def test_a_slot_needs_a_place() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        StampedSlot(0)
+
+
+def test_a_scope_ends() -> None:
+    with stamped_call() as outer:
+        with stamped_call() as inner:
+            assert current_stamps() is inner
+        assert current_stamps() is outer
+    assert outer is not inner
