@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rolltop.config.compose import compose
+from rolltop.config.compose import compose, validate
 from rolltop.config.schema import RunConfig
 
-__all__ = ["RunConfig", "compose"]
+__all__ = ["RunConfig", "compose", "validate"]

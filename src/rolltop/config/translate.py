@@ -1,100 +1,37 @@
-"""Complaints of Hydra, OmegaConf and pydantic in the user's words: the place and the cure."""
+"""Complaints of Hydra, OmegaConf, YAML and pydantic in the user's words: the place, the cure."""
 
 from __future__ import annotations
 
 import json
 import re
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+from yaml import MarkedYAMLError
 
+from rolltop.config import complaints
 from rolltop.config.schema.base import WORD
+from rolltop.config.schema.paths import fields_at
 from rolltop.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
+    from yaml import YAMLError
 
 LONGEST_SHOWN = 60
-NOT_YET: dict[str, str] = {
-    "slurm": "deploy=local is the only deployment of this version",
-    "runtime.stagger": "all rollouts start as soon as there is a slot",
-    "telemetry.file_sd_dir": "this version publishes nothing outside the run directory",
-    "sim.devices": "devices are the node's own, or none",
-    "sim.launch": "simulators are started by rolltop",
-}
-"""Paths of the shared vocabulary that this version knows of but does not have."""
-
-
-def is_at_or_below(path: str, root: str) -> bool:
-    """Return whether a dotted path is ``root`` or lies below it."""
-    return path == root or path.startswith(f"{root}.")
-
-
-def unknown_key(path: str, known: Iterable[str]) -> ConfigError:
-    """Return the complaint about a path that is not there, naming the nearest that is.
-
-    Args:
-        path: Dotted, as the user wrote it.
-        known: All dotted paths, sections and values.
-    """
-    for root, reason in NOT_YET.items():
-        if is_at_or_below(path, root):
-            return ConfigError(f"{path} is not supported by this version: {reason}")
-    names = list(known)
-    near = _nearest(path, names)
-    if near is not None:
-        return ConfigError(f"unknown key {path}; did you mean {near}?")
-    parent = path.rpartition(".")[0]
-    while parent and not any(name.startswith(f"{parent}.") for name in names):
-        parent = parent.rpartition(".")[0]
-    below = f"{parent}." if parent else ""
-    siblings = sorted({n[len(below) :].split(".")[0] for n in names if n.startswith(below)})
-    where = f"in {parent}" if parent else "at the top"
-    return ConfigError(f"unknown key {path}", hint=f"{where} there are: {', '.join(siblings)}")
-
-
-def _nearest(path: str, names: list[str]) -> str | None:
-    parent, _, leaf = path.rpartition(".")
-    same_leaf = [name for name in names if "." in name and name.rpartition(".")[2] == leaf]
-    if not parent and same_leaf:
-        return same_leaf[0]
-    siblings = {n.rpartition(".")[2]: n for n in names if n.rpartition(".")[0] == parent}
-    for near in get_close_matches(leaf, siblings, n=1, cutoff=0.6):
-        return siblings[near]
-    others = [name for name in names if not is_at_or_below(path, name)]
-    for near in get_close_matches(path, others, n=1, cutoff=0.7):
-        return near
-    return None
-
-
-def unknown_option(group: str, option: str, options: Iterable[str]) -> ConfigError:
-    """Return the complaint about a group's option that is not there, naming the nearest and all."""
-    names = sorted(options)
-    near = get_close_matches(option, names, n=1, cutoff=0.5)
-    also = f"; did you mean {group}={near[0]}?" if near else ""
-    return ConfigError(f"there is no {group}={option}{also}", hint=f"there are: {', '.join(names)}")
-
-
-def paths_of(tree: object, prefix: str = "") -> list[str]:
-    """Return the dotted path of every section and value of a tree of mappings."""
-    if not isinstance(tree, dict):
-        return []
-    paths = []
-    for key, value in tree.items():
-        path = f"{prefix}{key}"
-        paths += [path, *paths_of(value, f"{path}.")]
-    return paths
-
 
 _MISSING_OPTION = re.compile(r"Could not (?:find|load) '([^'/]+)/([^']+)'")
-_NO_SUCH_KEY = re.compile(
-    r"Could not override '([^']+)'|Could not delete from config\. '([^']+)' does not exist"
-)
+_NO_SUCH_KEY = re.compile(r"Could not override '([^']+)'")
+_NOTHING_TO_DELETE = re.compile(r"Could not delete from config\. '([^']+)' does not exist")
 _TAKEN = re.compile(r"An item is already at '([^']+)'")
+
+
+def key_not_there(error: Exception) -> str | None:
+    """Return the path that Hydra could not override; None for another complaint."""
+    found = _NO_SUCH_KEY.search(str(error))
+    return found[1] if found else None
 
 
 def from_hydra(
@@ -110,14 +47,26 @@ def from_hydra(
     text = str(error)
     if found := _MISSING_OPTION.search(text):
         group, option = found.groups()
-        return unknown_option(group, option, options.get(group, ()))
-    if found := _NO_SUCH_KEY.search(text):
-        return unknown_key(found[1] or found[2], known)
+        return complaints.unknown_option(group, option, options.get(group, ()))
+    if found := _NO_SUCH_KEY.search(text) or _NOTHING_TO_DELETE.search(text):
+        return complaints.unknown_key(found[1], known)
     if found := _TAKEN.search(text):
-        return ConfigError(
-            f"+{found[1]}: the key is there already", hint=f"{found[1]}=... changes it"
-        )
+        key = found[1]
+        return ConfigError(f"+{key}: the key is there already", hint=f"{key}=... changes it")
     return ConfigError(one_line(text))
+
+
+def from_yaml(error: YAMLError, place: str | None = None) -> ConfigError:
+    """Return the complaint about a file that is not YAML, with the line.
+
+    Args:
+        error: What loading raised.
+        place: What to name instead of the file that the error names.
+    """
+    if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
+        return ConfigError(f"{place or 'a configuration file'} is not YAML: {one_line(str(error))}")
+    mark = error.problem_mark
+    return ConfigError(f"{place or mark.name}, line {mark.line + 1}: {error.problem}")
 
 
 def from_omegaconf(error: Exception) -> ConfigError:
@@ -137,28 +86,35 @@ def one_line(text: str) -> str:
     return text.strip().split("\n", 1)[0].strip()
 
 
-def from_pydantic(error: ValidationError, model: type[BaseModel], place: str = "") -> ConfigError:
+def from_pydantic(
+    error: ValidationError, model: type[BaseModel], known: Iterable[str]
+) -> ConfigError:
     """Return the first of pydantic's complaints, and how many more there are.
+
+    Unknown keys come before what they leave missing.
 
     Args:
         error: What validating raised.
-        model: The model validated against, for the names of its keys.
-        place: What to put before the path, such as ``sim.``.
+        model: The model validated against.
+        known: All dotted paths of what was validated.
     """
-    details = error.errors()
-    first = _complaint(details[0], model, place)
+    details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+    first = _complaint(details[0], model, known)
     if len(details) > 1:
         first = ConfigError(f"{first.message} (and {len(details) - 1} more)", hint=first.hint)
     return first
 
 
-def _complaint(detail: ErrorDetails, model: type[BaseModel], place: str) -> ConfigError:
+def _complaint(detail: ErrorDetails, model: type[BaseModel], known: Iterable[str]) -> ConfigError:
     location = detail["loc"]
-    path = place + _dotted(location)
+    path = _dotted(location)
     if detail["type"] == "extra_forbidden":
-        parent = _dotted(location[:-1])
-        below = place + (f"{parent}." if parent else "")
-        return unknown_key(path, [f"{below}{name}" for name in _keys_at(model, location[:-1])])
+        above = path.rpartition(".")[0]
+        fields = fields_at(model, location[:-1])
+        others = [name for name in known if not complaints.is_at_or_below(name, path)]
+        return complaints.unknown_key(
+            path, [*(f"{above}.{name}" if above else name for name in fields), *others]
+        )
     if detail["type"] == "missing":
         return ConfigError(f"{path} is missing")
     names = [part for part in location if isinstance(part, str)]
@@ -220,31 +176,3 @@ def _dotted(location: tuple[int | str, ...]) -> str:
         elif part != "[key]":
             parts.append(part)
     return ".".join(parts)
-
-
-def _keys_at(model: Any, location: tuple[int | str, ...]) -> list[str]:
-    """Return the names of the fields that a section at ``location`` may have."""
-    current = model
-    for part in location:
-        current = _below(current, part)
-    found = next((m for m in _models_in(current)), None)
-    if found is None:
-        return []
-    return [field.alias or name for name, field in found.model_fields.items()]
-
-
-def _below(annotation: Any, part: int | str) -> Any:
-    for found in _models_in(annotation):
-        for name, field in found.model_fields.items():
-            if part in (name, field.alias):
-                return field.annotation
-    arguments = get_args(annotation)
-    return arguments[-1] if arguments else None
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    if getattr(annotation, "__origin__", None) in (dict, tuple):
-        return []
-    return [found for argument in get_args(annotation) for found in _models_in(argument)]
