@@ -7,7 +7,6 @@ import sys
 import traceback
 from typing import Annotated
 
-import click
 import typer
 
 from rolltop import __version__
@@ -62,12 +61,12 @@ def _status_of(error: BaseException) -> int:
     if isinstance(error, RolltopError):
         _complain(error.message, error.hint)
         status = error.exit_status
-    elif isinstance(error, click.exceptions.Exit):
+    elif isinstance(error, typer.Exit):
         status = error.exit_code
-    elif isinstance(error, click.ClickException):
+    elif isinstance(error, typer.TyperException):
         _complain(error.format_message(), "rolltop --help lists the commands")
         status = ExitStatus.USAGE
-    elif isinstance(error, click.Abort | KeyboardInterrupt):
+    elif isinstance(error, typer.Abort | KeyboardInterrupt):
         status = ExitStatus.CANCELLED
     elif isinstance(error, BrokenPipeError):
         _silence_stdout()

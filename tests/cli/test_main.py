@@ -1,0 +1,27 @@
+"""What a wrong command line gets: one line, the way out, and status 2."""
+
+from __future__ import annotations
+
+import pytest
+
+from rolltop.cli.main import _main
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["run", "--nonsense"], ["open", "--port", "x"], ["plot", "a", "b"]]
+)
+def test_wrong_usage(arguments, capsys):
+    assert _main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("rolltop: ")
+    assert "fault of rolltop" not in said.err
+    assert len(said.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+def test_what_is_asked_for_goes_to_standard_output(arguments, capsys):
+    assert _main(arguments) == 0
+    said = capsys.readouterr()
+    assert said.out
+    assert said.err == ""
