@@ -11,7 +11,10 @@ import typer
 
 def plot(
     run: Annotated[
-        str, typer.Argument(help="A run's directory, `latest`, or the start of its uuid.")
+        str,
+        typer.Argument(
+            metavar="RUN", help="A run's directory, `latest`, or the start of its uuid."
+        ),
     ],
     output: Annotated[
         Path | None,

@@ -20,7 +20,7 @@ _HELP_OVERRIDES = (
 
 def run(
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[OVERRIDE]...", help=_HELP_OVERRIDES)
+        list[str] | None, typer.Argument(metavar="OVERRIDE", help=_HELP_OVERRIDES)
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and start nothing.")
