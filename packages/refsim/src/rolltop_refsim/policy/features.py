@@ -91,8 +91,10 @@ class Encoder:
         windows = windows[:: self.stride, :: self.stride]
         rows, columns = self.grid
         windows = windows[: rows * self.pool[0], : columns * self.pool[1]]
-        patches = windows.reshape(-1, self.size * self.size * 3)
-        response = np.maximum(patches @ self.bank - self.bias, 0)
+        # A product per row of places is too small for BLAS to share out between threads, so that
+        # the result depends on nothing but the image.
+        patches = windows.reshape(rows * self.pool[0], columns * self.pool[1], -1)
+        response = np.maximum(np.matmul(patches, self.bank) - self.bias, 0)
         cells = response.reshape(rows, self.pool[0], columns, self.pool[1], self.filters)
         pooled: Float32Array = cells.mean(axis=(1, 3)).ravel()
         return pooled

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from io import BytesIO
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ class Policy:
                 scale = arrays["scale"].astype(np.float32)
                 weights = arrays["weights"].astype(np.float32) * scale
                 offset = arrays["offset"].astype(np.float32)
-        except (KeyError, TypeError, ValueError, OSError) as error:
+        except (KeyError, TypeError, ValueError, OSError, EOFError, BadZipFile) as error:
             raise WeightsError(f"{path or 'the packaged file'} holds no policy weights") from error
         if weights.shape != (encoder.length, len(DISTANCES_M)) or offset.shape != weights.shape[1:]:
             raise WeightsError(f"{path or 'the packaged file'} has weights of {weights.shape}")
@@ -101,8 +102,20 @@ class Policy:
             (len(DISTANCES_M),) metres that the lane's middle lies to the left of the car's axis, at
             each of the distances in front of it.
         """
-        left = self.encoder.encode(image) @ self.weights + self.offset
-        return left.astype(np.float64)
+        return self.read(self.encoder.encode(image))
+
+    def read(self, features: NDArray[np.float32]) -> FloatArray:
+        """Reads the lane off an image's features.
+
+        Args:
+            features: (features,) from the policy's encoder.
+
+        Returns:
+            As `lane`.
+        """
+        # Not a matrix product: BLAS sums in an order that depends on its number of threads.
+        left: FloatArray = np.einsum("f,fk->k", features, self.weights).astype(np.float64)
+        return left + self.offset
 
     def act(
         self, image: NDArray[np.uint8], speed_m_s: float, limit_m_s: float = CRUISE_SPEED_M_S

@@ -168,7 +168,7 @@ def _drive(
         step = len(features)
         features.append(seen)
         labels.append(lane_ahead(scene.road, ego))
-        left = (seen @ policy.weights + policy.offset).astype(np.float64)
+        left = policy.read(seen)
         if step % _PUSH_EVERY < _PUSH_STEPS:
             left = left + pushes[step // _PUSH_EVERY]
         return Plan(
@@ -186,12 +186,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="weights file to write")
     for name in ("roads", "images", "rounds", "drives", "steps", "seed"):
         parser.add_argument(f"--{name}", type=int, default=getattr(defaults, name))
+    parser.add_argument("--filters", type=int, default=Encoder().filters)
     parser.add_argument("--ridge", type=float, default=defaults.ridge)
     options = vars(parser.parse_args(arguments))
-    out = options.pop("out")
+    out, encoder = options.pop("out"), Encoder(filters=options.pop("filters"))
     began = time.monotonic()
     with Progress(sys.stderr) as progress:
-        policy = train(Recipe(**options), Encoder(), progress)
+        policy = train(Recipe(**options), encoder, progress)
     policy.save(out)
     sys.stdout.write(f"{out}: {out.stat().st_size} bytes, {time.monotonic() - began:.0f} s\n")
     return 0

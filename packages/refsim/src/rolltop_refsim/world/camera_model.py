@@ -47,7 +47,8 @@ def camera_xml(templates: dict[str, Mesh], *, slots: int, height: int, width: in
         MJCF.
     """
     names = [(slot, surface) for slot in range(slots) for surface in SURFACES]
-    meshes = "".join(_mesh_xml(geom_name(k, s), templates[s]) for k, s in names)
+    shapes = {surface: _shape_xml(mesh) for surface, mesh in templates.items()}
+    meshes = "".join(f'<mesh name="{geom_name(k, s)}" {shapes[s]}/>' for k, s in names)
     geoms = "".join(_mesh_geom_xml(geom_name(k, s)) for k, s in names)
     cars = "".join(_car_xml(car) for car in range(CARS))
     sky = "".join(
@@ -87,11 +88,11 @@ def _numbers(values: FloatArray | np.ndarray) -> str:
     return " ".join(f"{value:.6g}" for value in np.asarray(values).ravel())
 
 
-def _mesh_xml(name: str, mesh: Mesh) -> str:
+def _shape_xml(mesh: Mesh) -> str:
     faces = " ".join(map(str, mesh.faces.ravel().tolist()))
     return (
-        f'<mesh name="{name}" inertia="shell" vertex="{_numbers(mesh.vertices)}" '
-        f'normal="{_numbers(mesh.normals)}" face="{faces}"/>'
+        f'inertia="shell" vertex="{_numbers(mesh.vertices)}" '
+        f'normal="{_numbers(mesh.normals)}" face="{faces}"'
     )
 
 
