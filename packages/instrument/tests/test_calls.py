@@ -144,13 +144,13 @@ def test_status_of(error: BaseException, code: str) -> None:
 
 
 def test_status_of_somebody_elses_error() -> None:
-    class Theirs(Exception):
+    class TheirError(Exception):
         def __init__(self, code: object) -> None:
             self.code = code
 
     def broken() -> object:
         raise RuntimeError
 
-    assert status_of(Theirs(lambda: SimpleNamespace(name="NOT_FOUND"))) == "NOT_FOUND"
-    assert status_of(Theirs(broken)) == "UNKNOWN"
-    assert status_of(Theirs(404)) == "UNKNOWN"
+    assert status_of(TheirError(lambda: SimpleNamespace(name="NOT_FOUND"))) == "NOT_FOUND"
+    assert status_of(TheirError(broken)) == "UNKNOWN"
+    assert status_of(TheirError(404)) == "UNKNOWN"

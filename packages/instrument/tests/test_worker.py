@@ -33,10 +33,14 @@ async def test_an_attempt_that_raises_is_failed_and_no_progress(
     error: BaseException, value: Read
 ) -> None:
     telemetry = WorkerTelemetry()
-    with pytest.raises(type(error)) as caught:
+
+    async def attempt() -> None:
         async with telemetry.rollout(first_wave=True):
             with telemetry.step():
                 raise error
+
+    with pytest.raises(type(error)) as caught:
+        await attempt()
     assert caught.value is error
     assert value(telemetry, "alpasim_rollouts_total", status="failed") == 1
     assert value(telemetry, "alpasim_rollouts_total", status="completed") == 0

@@ -226,6 +226,9 @@ class StampedSlot:
 def __getattr__(name: str) -> Any:
     """The interceptor, which needs gRPC, from here too."""
     if name == "ServerTimingInterceptor":
+        from rolltop_instrument._extras import require_grpc
+
+        require_grpc()
         from rolltop_instrument.grpc_server import ServerTimingInterceptor
 
         return ServerTimingInterceptor
