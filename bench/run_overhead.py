@@ -29,18 +29,20 @@ from bench.worker_cost import call_cpu_s, scrape_cpu_s
 from rolltop.errors import RolltopError
 from rolltop.prometheus.query import Prometheus
 
+ROLLOUTS = 16
 OVERRIDES = (
     "deploy=local",
     "sim=driving",
     "topology=2gpu",
     "runtime.nr_workers=4",
-    "runtime.rollouts=16",
+    f"runtime.rollouts={ROLLOUTS}",
     "runtime.steps_per_rollout=60",
     "run.name=bench",
 )
 _CALLS = "sum(max_over_time(rolltop_rpc_calls_total[1d]))"
 _SCRAPES = 'sum(count_over_time(up{job="alpasim-runtime-worker"}[1d]))'
-_ASK_EVERY_S = 1.0
+_RESULTS = "rollouts/*/*/result.json"
+_LOOK_EVERY_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _drive(run_dir: Path) -> Measured:
         prometheus=next(p for p in processes if any("storage.tsdb.path" in a for a in p.argv)),
         processes=processes,
         first_worker_s=_first_worker_s(run_dir / "events.jsonl"),
-        last_rollout_s=max(p.stat().st_mtime for p in run_dir.glob("rollouts/*/*/result.json")),
+        last_rollout_s=max(p.stat().st_mtime for p in run_dir.glob(_RESULTS)),
         ended_s=ended_s,
         calls=calls,
         scrapes=scrapes,
@@ -111,12 +113,15 @@ def _drive(run_dir: Path) -> Measured:
 
 
 def _until_ended(launcher: subprocess.Popen[bytes], run_dir: Path) -> tuple[float, float]:
-    """Wait for the run's end; return its calls and the scrapes of its workers, as last seen."""
+    """Wait for the run's end; return its calls and the scrapes of its workers.
+
+    Prometheus is asked only after the last rollout, so that the questions are not measured.
+    """
     calls = scrapes = 0.0
     while launcher.poll() is None:
-        time.sleep(_ASK_EVERY_S)
-        calls = max(calls, _ask(run_dir, _CALLS))
-        scrapes = max(scrapes, _ask(run_dir, _SCRAPES))
+        time.sleep(_LOOK_EVERY_S)
+        if not calls and len(list(run_dir.glob(_RESULTS))) == ROLLOUTS:
+            calls, scrapes = _ask(run_dir, _CALLS), _ask(run_dir, _SCRAPES)
     return calls, scrapes
 
 

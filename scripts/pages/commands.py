@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
-import click
 import typer
 
 from rolltop import errors
 from rolltop.cli.main import app
 from rolltop.model.run import ExitStatus
 from scripts.pages.markdown import code, sentence, table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _STATUSES = {
     ExitStatus.OK: "All rollouts were completed; the command did what it was asked.",
@@ -38,8 +34,8 @@ def exit_statuses() -> str:
 
 def exceptions() -> str:
     """Return the exception tree, and what each exception says."""
-    tree = inspect.cleandoc(errors.__doc__ or "").partition("::")[2].strip("\n")
-    drawn, _, _ = textwrap.dedent(tree).partition("\n\n")
+    tree, _, _ = inspect.cleandoc(errors.__doc__ or "").partition("::\n\n")[2].partition("\n\n")
+    drawn = textwrap.dedent(tree)
     rows = [
         (code(name), sentence(inspect.getdoc(kind) or ""), str(kind.exit_status))
         for name, kind in vars(errors).items()
@@ -50,37 +46,26 @@ def exceptions() -> str:
 
 def cli() -> str:
     """Return every command with its arguments and options."""
-    group = cast("click.Group", typer.main.get_command(app))
-    context = click.Context(group, info_name="rolltop")
-    return "\n\n".join(
-        _command(command, click.Context(command, info_name=name, parent=context))
-        for name, command in group.commands.items()
-    )
+    group: Any = typer.main.get_command(app)
+    return "\n\n".join(_command(name, command) for name, command in group.commands.items())
 
 
-def _command(command: click.Command, context: click.Context) -> str:
+def _command(name: str, command: Any) -> str:
+    context = command.make_context(name, [], resilient_parsing=True)
     usage = " ".join(command.collect_usage_pieces(context))
     parts = [
-        f"## `{context.command_path}`",
+        f"## `rolltop {name}`",
         inspect.cleandoc(command.help or "").replace("``", "`"),
-        f"```text\n{context.command_path} {usage}\n```",
+        f"```text\nrolltop {name} {usage}\n```",
     ]
-    rows = list(_parameters(command, context))
+    rows = [_parameter(parameter) for parameter in command.params if parameter.name != "help"]
     if rows:
         parts.append(table(("argument or option", "meaning", "default"), rows))
     return "\n\n".join(parts)
 
 
-def _parameters(command: click.Command, context: click.Context) -> Iterator[tuple[str, str, str]]:
-    for parameter in command.get_params(context):
-        if parameter.name == "help":
-            continue
-        name = parameter.human_readable_name
-        if isinstance(parameter, click.Option):
-            name = ", ".join((*parameter.opts, *parameter.secondary_opts))
-        yield code(name), getattr(parameter, "help", None) or "", code(_default(parameter))
-
-
-def _default(parameter: click.Parameter) -> str:
-    value = parameter.default
-    return "" if value is None or callable(value) or value in (False, ()) else str(value)
+def _parameter(parameter: Any) -> tuple[str, str, str]:
+    option = parameter.param_type_name == "option"
+    name = ", ".join(parameter.opts) if option else parameter.metavar or parameter.name
+    given = parameter.default not in (None, False, ())
+    return code(name), parameter.help or "", code(str(parameter.default) if given else "")
