@@ -186,7 +186,8 @@ class Guard:
         self._killer = Killer(root)
         self._poll = select.poll()
         self._wakeup = self._watch_signals()
-        self._launcher = self._watch_launcher(launcher)
+        self._launcher = launcher
+        self._launcher_fd = self._watch_launcher()
         link.setblocking(False)
         self._poll.register(link, select.POLLIN)
 
@@ -201,15 +202,15 @@ class Guard:
             end_children(self._killer, self._end_grace_s, self._root)
 
     def _turn(self) -> None:
-        due = self._sweep_at
-        timeout = None if due is None else max(0.0, due - time.monotonic()) * 1000
-        for fd, _ in self._poll.poll(timeout):
+        if self._launcher_fd is None and os.getppid() != self._launcher:
+            self._open = False
+        for fd, _ in self._poll.poll(self._timeout_ms()):
             if fd == self._link.fileno():
                 self._on_link()
             elif fd == self._wakeup:
                 os.read(fd, 4096)
                 self._reap()
-            elif fd == self._launcher:
+            elif fd == self._launcher_fd:
                 self._open = False
             elif fd in self._pending:
                 self._on_started(fd)
@@ -225,17 +226,24 @@ class Guard:
         self._poll.register(reader, select.POLLIN)
         return reader
 
-    def _watch_launcher(self, pid: int) -> int:
+    def _watch_launcher(self) -> int | None:
         """Watch the launcher itself too: a fork of it may hold the socket open."""
         try:
-            fd = os.pidfd_open(pid)
-        except OSError as error:
-            self._open = error.errno != errno.ESRCH
-            return -1
-        if os.getppid() != pid:
-            self._open = False
-        self._poll.register(fd, select.POLLIN)
+            fd = proctree.open_pidfd(self._launcher)
+        except ProcessLookupError:
+            fd = None
+        self._open = os.getppid() == self._launcher
+        if fd is not None:
+            self._poll.register(fd, select.POLLIN)
         return fd
+
+    def _timeout_ms(self) -> float | None:
+        """Until the next sweep; without a pidfd, until the next look at the parent."""
+        look = None if self._launcher_fd is not None else 1000.0
+        if self._sweep_at is None:
+            return look
+        due = max(0.0, self._sweep_at - time.monotonic()) * 1000
+        return due if look is None else min(due, look)
 
     # -- the link ---------------------------------------------------------------------------
 
@@ -270,7 +278,7 @@ class Guard:
         for line in lines:
             try:
                 self._obey(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OSError) as error:
                 self._emit({"event": "error", "reason": f"{type(error).__name__}: {error}"})
 
     def _obey(self, command: dict[str, Any]) -> None:
@@ -288,18 +296,11 @@ class Guard:
         if name in self._trees:
             raise ValueError(f"{name} is running already")
         env = {**command["env"], MARK_GUARD: self._token, MARK_PROCESS: name}
-        told, tell = os.pipe2(os.O_CLOEXEC)
-        me = os.getpid()
         try:
-            pid = os.fork()
+            told, pid = _fork(command, env)
         except OSError as error:
-            os.close(told)
-            os.close(tell)
             self._emit({"event": "failed", "name": name, "stage": "fork", "errno": error.errno})
             return
-        if pid == 0:
-            _become(command, env, me, tell)
-        os.close(tell)
         self._trees[name] = _Tree(name, pid)
         self._pending[told] = (name, pid)
         self._poll.register(told, select.POLLIN)
@@ -396,6 +397,22 @@ class Guard:
             self._killer.kill(left)
         else:
             self._killer.ask(left)
+
+
+def _fork(command: dict[str, Any], env: dict[str, str]) -> tuple[int, int]:
+    """Return the pipe by which the child tells of its start, and its pid."""
+    guard = os.getpid()
+    told, tell = os.pipe2(os.O_CLOEXEC)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _become(command, env, guard, tell)
+    except OSError:
+        os.close(told)
+        raise
+    finally:
+        os.close(tell)
+    return told, pid
 
 
 def _become(command: dict[str, Any], env: dict[str, str], guard: int, tell: int) -> None:

@@ -69,9 +69,13 @@ class GuardClient:
         """
         ours, theirs = socket.socketpair()
         self._was_subreaper = guard.set_subreaper(on=True)
-        with theirs:
-            self._process = _start_guard(theirs.fileno(), log or Path(os.devnull), grace_s)
         reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=_LINE_LIMIT)
+        try:
+            with theirs:
+                self._process = _start_guard(theirs.fileno(), log or Path(os.devnull), grace_s)
+        except OSError as error:
+            await self.close()
+            raise LaunchError(f"the guard of the run's processes did not start: {error}") from error
         try:
             async with asyncio.timeout(_READY_TIMEOUT_S):
                 ready = await reader.readline()

@@ -126,26 +126,44 @@ def is_same(proc: Proc, root: str = PROC) -> bool:
     return now is not None and now.key == proc.key
 
 
+def open_pidfd(pid: int) -> int | None:
+    """Return a handle on a process; None where kernel, sandbox or interpreter has no pidfds.
+
+    Raises:
+        ProcessLookupError: if there is no such process.
+    """
+    opener = getattr(os, "pidfd_open", None)
+    try:
+        return None if opener is None else int(opener(pid))
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return None
+
+
 def send(proc: Proc, signum: int, root: str = PROC) -> bool:
     """Signal that very process, never one that took over its pid; return whether it was reached.
 
     A pidfd is opened first and the start time compared after: the handle never changes its owner.
+    Without pidfds the comparison comes just before the signal.
 
     Raises:
         PermissionError: if the process has become another user's.
     """
+    fd = None
     try:
-        fd = os.pidfd_open(proc.pid)
-    except ProcessLookupError:
-        return False
-    try:
+        fd = open_pidfd(proc.pid)
         if not is_same(proc, root):
             return False
-        signal.pidfd_send_signal(fd, signum)
+        if fd is None:
+            os.kill(proc.pid, signum)
+        else:
+            signal.pidfd_send_signal(fd, signum)
     except ProcessLookupError:
         return False
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
     return True
 
 

@@ -155,6 +155,9 @@ class Supervisor:
             await self._signal_and_wait(stopping, signal.SIGTERM, grace_s)
             left = [n for n in stopping if not self._is_gone(n)]
             await self._signal_and_wait(left, signal.SIGKILL, _KILL_TIMEOUT_S)
+            for name in left:
+                if not self._is_gone(name):
+                    _log.warning("%s does not end, not even by SIGKILL", name)
         except LaunchError as error:
             _log.warning("while stopping: %s", error)
 
