@@ -186,7 +186,7 @@ async def test_a_worker_that_is_lost_gives_its_rollout_back(harness: Any, tmp_pa
                 with pytest.raises(grpc.aio.AioRpcError, match="here already"):
                     await again.read()
             # The channel is closed, as when the process died.
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while ledger.failed_attempts < attempt:  # noqa: ASYNC110 (no event tells)
                     await asyncio.sleep(0.01)
     assert ledger.abandoned == 1
@@ -210,7 +210,7 @@ async def test_a_worker_does_not_outlive_its_scheduler(harness: Any, tmp_path: P
     async with WorkerTelemetry(worker_id="0") as telemetry:
         async with harness.serving_scheduler(tmp_path, rollouts, fleet(), nr_workers=2) as (
             scheduler,
-            _,
+            ledger,
         ):
             channel = open_channel(scheduler.address)
             other = lease_of(channel, "other")
@@ -219,7 +219,9 @@ async def test_a_worker_does_not_outlive_its_scheduler(harness: Any, tmp_path: P
             stub = SchedulerStub(channel)  # type: ignore[no-untyped-call]
             agent = Agent(settings, stub, Fleet(telemetry), telemetry)
             work = asyncio.create_task(agent.run())
-            await asyncio.sleep(0.1)
+            async with asyncio.timeout(30):
+                while "0" not in ledger.workers:  # noqa: ASYNC110 (no event tells)
+                    await asyncio.sleep(0.01)
         with pytest.raises(SchedulerLostError, match="scheduler was lost"):
             await work
         await channel.close()

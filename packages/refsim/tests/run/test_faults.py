@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rolltop_refsim.faults import Fault, FaultsError, parse_faults, read_fault
 
@@ -24,6 +24,7 @@ FAULT = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), FAULT))
 def test_what_is_by_the_contract_is_taken_as_it_is(raw: dict[str, dict[str, object]]) -> None:
     faults = parse_faults(raw)
@@ -35,6 +36,7 @@ def test_what_is_by_the_contract_is_taken_as_it_is(raw: dict[str, dict[str, obje
             )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_anything_else_is_refused_and_never_breaks(raw: object) -> None:
     try:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rolltop_refsim.inputs import InputError, read_endpoints, read_rollouts
 from rolltop_refsim.results import RolloutResult, write_result
@@ -43,6 +43,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
         read_rollouts(path)
 
 
+@settings(deadline=None)
 @given(content=st.binary(max_size=200))
 def test_no_content_breaks_the_readers(
     content: bytes, tmp_path_factory: pytest.TempPathFactory

@@ -120,6 +120,7 @@ TestLedger = LedgerMachine.TestCase
 TestLedger.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
+@settings(deadline=None)
 @given(
     count=st.integers(1, 30),
     drivers=st.lists(st.integers(1, 4), min_size=1, max_size=4),

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -168,7 +169,7 @@ def test_a_worker_without_a_scheduler_waits_until_it_is_told_to_stop(tmp_path: P
     with running(filled(DRIVING["worker"]["command"], **given)) as process:
         with socket.socket() as probe:
             while process.poll() is None and probe.connect_ex(("127.0.0.1", given["metrics_port"])):
-                pass
+                time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM, log

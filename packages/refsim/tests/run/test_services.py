@@ -10,6 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from rolltop_instrument.server import current_stamps
 from rolltop_refsim.faults import Fault, FaultsError
 from rolltop_refsim.rpc import (
     common_pb2,
@@ -64,11 +65,21 @@ async def refused(call: Any) -> grpc.aio.AioRpcError:
     return caught.value
 
 
-async def times_ms(call: Any) -> tuple[float, float]:
-    """Wait for a call; return how long it waited and was served, in milliseconds."""
-    await call
-    stamps = dict(await call.trailing_metadata())
-    return int(stamps["rolltop-queue-us"]) / 1e3, int(stamps["rolltop-service-us"]) / 1e3
+class Request(int):
+    """A request that is a number; all that a station looks at is what it is about."""
+
+    rollout = at()
+
+
+class AbortedError(Exception):
+    """How a gRPC context leaves its handler."""
+
+
+class Context:
+    """A gRPC context that does nothing else."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> None:
+        raise AbortedError(code, details)
 
 
 async def test_the_renderer_keeps_scenes_and_says_what_loading_took(harness: Any) -> None:
@@ -220,15 +231,21 @@ def test_cars_touch_when_their_rectangles_do() -> None:
     assert not touch(car, Pose(100.0, 0.0))
 
 
-async def test_a_delay_is_held_in_the_slot_and_the_wait_of_others_is_seen(harness: Any) -> None:
-    async with served(harness, "trafficsim", fault=Fault(delay_ms=60.0)) as trafficsim:
-        began = time.process_time()
-        calls = [trafficsim.close_session(session()) for _ in range(3)]
-        times = sorted(await asyncio.gather(*map(times_ms, calls)))
-        assert time.process_time() - began < 0.1
-    assert [service >= 60.0 for _, service in times] == [True] * 3
-    assert times[1][0] >= 55.0
-    assert times[2][0] >= 115.0
+async def test_a_delay_is_held_in_the_slot_and_the_wait_of_others_is_seen() -> None:
+    station = Station("x-0", n_concurrent=1, fault=Fault(delay_ms=60.0), stop=Stop())
+    handle = station.handler("work", lambda request: request, inline=True)
+
+    async def stamps_ms(number: int) -> tuple[float, float]:
+        await handle(Request(number), Context())
+        stamps = current_stamps()
+        return stamps.queue_s * 1e3, stamps.service_s * 1e3
+
+    began_s = time.thread_time()
+    times = await asyncio.gather(*(stamps_ms(number) for number in range(3)))
+    assert time.thread_time() - began_s < 0.06, "the delay burns CPU"
+    assert [service >= 59.9 for _, service in times] == [True] * 3
+    assert [queue >= 59.9 * turn for turn, (queue, _) in enumerate(times)] == [True] * 3
+    station.close()
 
 
 async def test_a_failure_is_as_asked_for_and_held_back_as_long(harness: Any) -> None:
@@ -260,17 +277,32 @@ async def test_an_unknown_method_to_fail_is_refused() -> None:
         Host(Options("driver", 0, "driver-0", fault=Fault(fail_method="steer")), Stop())
 
 
-async def test_more_calls_than_any_rollouts_could_make_are_refused(harness: Any) -> None:
-    async with served(
-        harness, "trafficsim", n_concurrent=3, fault=Fault(delay_ms=50.0)
-    ) as trafficsim:
-        calls = [trafficsim.close_session(session()) for _ in range(13)]
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    errors = [o for o in outcomes if isinstance(o, grpc.aio.AioRpcError)]
-    assert [error.code() for error in errors] == [grpc.StatusCode.RESOURCE_EXHAUSTED]
+async def test_more_calls_than_any_rollouts_could_make_are_refused() -> None:
+    station = Station("x-0", n_concurrent=3, fault=Fault(delay_ms=1.0), stop=Stop())
+    handle = station.handler("work", lambda request: request, inline=True)
+    outcomes = await asyncio.gather(
+        *(handle(Request(number), Context()) for number in range(13)), return_exceptions=True
+    )
+    assert outcomes[:12] == list(range(12))
+    assert isinstance(outcomes[12], AbortedError)
+    assert outcomes[12].args[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+    station.close()
 
 
-async def test_a_thread_that_still_works_keeps_the_slot(harness: Any) -> None:
+async def test_a_fault_of_the_service_itself_is_told_to_its_caller() -> None:
+    station = Station("x-0", n_concurrent=1, fault=Fault(), stop=Stop())
+
+    def broken(request: int) -> int:
+        raise ZeroDivisionError(request)
+
+    with pytest.raises(AbortedError) as caught:
+        await station.handler("work", broken, inline=False)(Request(1), Context())
+    assert caught.value.args[0] is grpc.StatusCode.INTERNAL
+    assert "x-0: work: ZeroDivisionError" in caught.value.args[1]
+    station.close()
+
+
+async def test_a_thread_that_still_works_keeps_the_slot() -> None:
     station = Station("x-0", n_concurrent=1, fault=Fault(), stop=Stop())
     busy: list[int] = []
 
@@ -282,17 +314,13 @@ async def test_a_thread_that_still_works_keeps_the_slot(harness: Any) -> None:
         return request
 
     handle = station.handler("work", work, inline=False)
-    first = asyncio.ensure_future(handle(Request(1), None))
+    first = asyncio.ensure_future(handle(Request(1), Context()))
     await asyncio.sleep(0.01)
     first.cancel()
-    assert (await handle(Request(2), None)) == 2
+    assert (await handle(Request(2), Context())) == 2
     with pytest.raises(asyncio.CancelledError):
         await first
     station.close()
-
-
-class Request(int):
-    rollout = at()
 
 
 async def test_health_says_when_the_service_is_ready_and_when_it_ends(harness: Any) -> None:

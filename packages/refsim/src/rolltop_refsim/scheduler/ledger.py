@@ -108,6 +108,11 @@ class Ledger:
         return max(1, math.ceil(at_once / self.nr_workers))
 
     @property
+    def workers(self) -> tuple[str, ...]:
+        """Those present, in the order in which they came."""
+        return tuple(self._workers)
+
+    @property
     def reporter(self) -> str | None:
         """The one worker that publishes the queue: of those present, the first that came."""
         return next(iter(self._workers), None)

@@ -39,6 +39,7 @@ CAMERAS = ("front",)
 ROUTE_POINTS = 20
 SPEED_LIMIT_M_S = 8.5
 _SESSIONS = ("controller", "driver", "trafficsim")
+_CLOSE_TIMEOUT_S = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -88,12 +89,17 @@ class Rollout:
         """Drive until the steps or the route are over; raises ``grpc.RpcError`` where it fails."""
         try:
             await self._start()
-            while self.steps < self._spec.steps and self._vehicle.progress_m < self._route_length_m:
-                with self._telemetry.step():
-                    await self._step(self._spec.at(self.steps))
-                self.steps += 1
-        finally:
+            await self._drive()
+        except Exception:
             await self._close()
+            raise
+        await self._close()
+
+    async def _drive(self) -> None:
+        while self.steps < self._spec.steps and self._vehicle.progress_m < self._route_length_m:
+            with self._telemetry.step():
+                await self._step(self._spec.at(self.steps))
+            self.steps += 1
 
     async def _start(self) -> None:
         at = self._spec.at(0)
@@ -207,7 +213,8 @@ class Rollout:
         for service in _SESSIONS:
             if service in self._stubs:
                 try:
-                    await self._call(service, "close_session", request)
+                    stub = self._stubs[service]
+                    await stub.close_session(request, timeout=_CLOSE_TIMEOUT_S)
                 except grpc.RpcError as error:
                     _log.warning("%s: a session was not closed: %s", service, error)
 
