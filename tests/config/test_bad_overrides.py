@@ -188,7 +188,7 @@ def test_a_configuration_that_was_written_is_read_back(plain: dict[str, Any]) ->
 
 
 def test_a_service_that_nobody_has(composed: Compose) -> None:
-    with pytest.raises(ConfigError, match=r"'toy' has no such service, it has renderer, brain") as e:
+    with pytest.raises(ConfigError, match=r"'toy' has no such service, it has renderer") as e:
         composed("+services.foo.gpus=[0]", "+runtime.endpoints.foo.n_concurrent_rollouts=1")
     assert e.value.hint == "runtime.endpoints.foo.skip=true"
 

@@ -176,7 +176,8 @@ def test_the_device_is_found_out(n_gpus: int, device: str, composed: Compose) ->
 
 
 def test_without_gpus_any_index_is_a_slot(composed: Compose) -> None:
-    assert composed("device=none", "services.renderer.gpus=[17]", count_gpus=lambda: 2)
+    config = composed("device=none", "services.renderer.gpus=[17]", count_gpus=lambda: 2)
+    assert config.device == "none"
 
 
 def test_composing_in_threads_does_not_mix_runs(tmp_path: Path) -> None:

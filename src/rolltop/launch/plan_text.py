@@ -7,6 +7,8 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from rolltop.model.redact import redact_argv, redact_mapping
+
 if TYPE_CHECKING:
     from rolltop.model.plan import LaunchPlan, ProcessPlan
 
@@ -14,10 +16,10 @@ SCHEMA = 1
 
 
 def render_plan(plan: LaunchPlan) -> str:
-    """Return the plan as JSON. Files are named; their text lies beside it. Nothing is redacted."""
+    """Return the plan as JSON, secrets redacted. Files are named; their text lies beside it."""
     data = asdict(plan)
     data["files"] = sorted(plan.files)
-    return json.dumps({"schema": SCHEMA, **data}, indent=2) + "\n"
+    return json.dumps(redact_mapping({"schema": SCHEMA, **data}), indent=2) + "\n"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Table:
 
 
 def describe_plan(plan: LaunchPlan) -> tuple[Table, ...]:
-    """Return the plan's processes, files and targets for ``--dry-run``."""
+    """Return the plan's processes, files and targets for ``--dry-run``, secrets redacted."""
     return (
         Table(
             "Processes, in the order of their start",
@@ -61,7 +63,7 @@ def _process_row(process: ProcessPlan) -> tuple[str, ...]:
         _cell(process.port),
         _cell(process.metrics_port),
         process.health.kind,
-        shlex.join(process.argv),
+        shlex.join(redact_argv(process.argv)),
     )
 
 
