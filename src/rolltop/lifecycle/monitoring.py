@@ -178,6 +178,7 @@ class RunPrometheus:
         self._restarts += 1
         self._note(f"warning: Prometheus {reason}: started again, the telemetry has a gap")
         try:
+            await self._supervisor.stop([NAME])  # until nothing of it is left
             await self._launch()
         except (RolltopError, OSError) as error:
             self._without(f"Prometheus {reason} and does not start again: {error}")

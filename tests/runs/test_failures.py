@@ -1,0 +1,152 @@
+"""What a run says when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROLLTOP, TINY, processes_of
+
+OFF = "telemetry.enabled=false"
+LONG = ("sim=tiny", "topology=1gpu", "runtime.rollouts=400", "runtime.nr_workers=2")
+
+
+def test_a_service_that_dies_ends_the_run_with_its_name(start_run):
+    done = start_run(*TINY, OFF, "sim.faults.driver.crash_after=30").finish()
+    assert done.status == 3
+    failure = done.summary["failure"]
+    assert (failure["process"], failure["exit_status"]) == ("driver-0", 3)
+    assert failure["log_tail"]
+    assert done.summary["outcome"] == "failed"
+    assert "driver-0" in done.out
+    assert processes_of(done.run_dir) == []
+
+
+def test_a_service_that_cannot_start_is_named(start_run):
+    command = "sim.services.physics.command=[no-such-program]"
+    done = start_run(*TINY, OFF, command).finish()
+    assert done.status == 3
+    assert done.summary["failure"]["process"] == "physics-0"
+    assert "no-such-program" in done.summary["failure"]["reason"]
+
+
+def test_a_service_that_is_never_ready_is_named(start_run):
+    command = "sim.services.physics.command=[python,-c,'import time; time.sleep(60)']"
+    done = start_run(*TINY, OFF, command, "sim.services.physics.start_timeout_s=1").finish()
+    assert done.status == 3
+    assert done.summary["failure"]["process"] == "physics-0"
+    assert "not ready within 1 s" in done.summary["failure"]["reason"]
+    assert processes_of(done.run_dir) == []
+
+
+def test_failing_calls_abandon_rollouts_and_cost_speed(start_run):
+    done = start_run(*TINY, OFF, "sim.faults.driver.fail_ratio=1.0").finish()
+    assert done.status == 1
+    counts = done.summary["rollouts"]
+    assert (counts["completed"], counts["abandoned"], counts["failed_attempts"]) == (0, 4, 12)
+    assert done.summary["outcome"] == "completed"
+    assert done.summary["seconds_per_rollout"]["full_run"] is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_in_order(start_run, number):
+    run = start_run(*LONG, OFF)
+    run.wait_for_event("process_started", "worker")
+    run.process.send_signal(number)
+    time.sleep(0.1)
+    run.process.send_signal(number)
+    done = run.finish()
+    assert done.status == 5
+    assert done.summary["outcome"] == "cancelled"
+    assert done.summary["rollouts"]["completed"] < 400
+    assert processes_of(done.run_dir) == []
+
+
+def test_a_directory_that_is_not_empty_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine").write_text("mine")
+    done = _rolltop(tmp_path, "run", *TINY, "run.dir=run")
+    assert done.returncode == 2
+    assert "exists and is not empty" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [p.name for p in (tmp_path / "run").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("topologie=2gpu", "topology"),
+        ("topology=3gpu", "2gpu"),
+        ("services.rendrer.gpus=[0]", "renderer"),
+        ("runtime.nr_workerz=1", "nr_workers"),
+        ("runtime.endpoints.driver.n_concurrent_rollouts=0", "n_concurrent_rollouts"),
+        ("runtime.nr_workers=many", "nr_workers"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_a_wrong_override_is_one_line_with_the_cure(tmp_path, override, words):
+    done = _rolltop(tmp_path, "run", "sim=tiny", override)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_prints_the_plan_and_leaves_nothing(tmp_path):
+    done = _rolltop(tmp_path, "run", *TINY, "--dry-run", "--json")
+    plan = json.loads(done.stdout)
+    assert {p["name"] for p in plan["processes"]} >= {"renderer-0", "worker-1"}
+    assert plan["prometheus_port"]
+    text = _rolltop(tmp_path, "run", *TINY, "--dry-run").stdout
+    assert "renderer-0" in text
+    assert "alpasim-runtime-worker" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_prometheus_the_run_goes_on(start_run, tmp_path):
+    broken = tmp_path / "prometheus"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    done = start_run(*TINY, env={"ROLLTOP_PROMETHEUS": str(broken)}).finish()
+    assert done.status == 0
+    assert str(broken) in done.summary["telemetry"]["missing"]["prometheus"]
+    assert done.err.count("without telemetry") == 1
+    assert done.summary["rollouts"]["completed"] == 4
+    assert done.summary["bottleneck"] is None
+
+
+def test_strict_fails_without_a_prometheus(start_run, tmp_path):
+    missing = str(tmp_path / "nowhere")
+    done = start_run(*TINY, "--strict", env={"ROLLTOP_PROMETHEUS": missing}).finish()
+    assert done.status == 7
+
+
+def test_a_prometheus_that_dies_is_started_again(start_run):
+    run = start_run(*LONG[:2], "runtime.rollouts=60", "runtime.nr_workers=2")
+    run.wait_for_event("process_started", "worker")
+    os.kill(_pid_of_prometheus(run), signal.SIGKILL)
+    done = run.finish()
+    assert done.status == 0, done.err
+    assert "started again" in done.err
+    assert done.summary["rollouts"]["completed"] == 60
+    assert done.summary["panels"]["drawn"] >= 12
+
+
+def _pid_of_prometheus(run) -> int:
+    for pid in processes_of(run.run_dir):
+        if b"--storage.tsdb.path" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise AssertionError("no Prometheus runs")
+
+
+def _rolltop(cwd, *arguments) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROLLTOP, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
