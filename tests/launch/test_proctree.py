@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rolltop.launch import proctree
-from rolltop.launch.guard import Killer
+from rolltop.launch.ending import Killer
 from rolltop.launch.proctree import Proc
 
 from .conftest import wait_until
@@ -23,13 +24,21 @@ if TYPE_CHECKING:
 
 pids = st.integers(1, 1 << 22)
 procs = st.builds(
-    Proc, pids, pids, pids, pids, st.sampled_from("RSDZTtXxI"), st.integers(0, 1 << 62)
+    Proc,
+    pids,
+    pids,
+    pids,
+    pids,
+    st.sampled_from("RSDZTtXxI"),
+    st.integers(0, 999),
+    st.integers(0, 1 << 62),
 )
 
 
 def stat_line(proc: Proc, comm: bytes = b"python3") -> bytes:
     head = b"%d (%b) %b %d %d %d " % (proc.pid, comm, proc.state.encode(), *proc[1:4])
-    return head + b"34816 -1 4194304 " + b"7 " * 12 + b"%d 9 9 9\n" % proc.start_ticks
+    middle = b"34816 -1 4194304 " + b"7 " * 10
+    return head + middle + b"%d 0 %d 9 9 9\n" % (proc.threads, proc.start_ticks)
 
 
 @given(procs, st.binary(max_size=15).filter(lambda b: b"\0" not in b))
@@ -51,7 +60,7 @@ def test_a_stat_line_of_this_kernel_reads():
 
 @given(st.integers(0, 60))
 def test_a_stat_line_that_is_cut_short_is_an_error(length):
-    line = stat_line(Proc(1, 2, 3, 4, "S", 123456789))[:length]
+    line = stat_line(Proc(1, 2, 3, 4, "S", 1, 123456789))[:length]
     with pytest.raises(ValueError, match=r"cut short|invalid literal"):
         proctree.parse_stat(line)
 
@@ -64,7 +73,7 @@ def write(root: Path, *procs: Proc) -> None:
 
 
 def test_a_scan_reads_what_is_there(tmp_path):
-    procs = [Proc(pid, 1, pid, pid, "S", pid) for pid in (7, 8, 900)]
+    procs = [Proc(pid, 1, pid, pid, "S", 1, pid) for pid in (7, 8, 900)]
     write(tmp_path, *procs)
     (tmp_path / "self").mkdir()
     (tmp_path / "9").mkdir()
@@ -78,7 +87,7 @@ def test_a_scan_reads_what_is_there(tmp_path):
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_size=40))
 def test_what_is_below_is_found_once_and_a_circle_ends(edges):
     """Also where a reused pid makes a process its own ancestor."""
-    table = {pid: Proc(pid, ppid, pid, pid, "S", 0) for pid, ppid in edges}
+    table = {pid: Proc(pid, ppid, pid, pid, "S", 1, 0) for pid, ppid in edges}
     found = [p.pid for p in proctree.below(proctree.children_of(table), 1)]
     expected: set[int] = set()
     grown = True
@@ -114,13 +123,28 @@ def seen(process: subprocess.Popen[bytes]) -> Proc:
     return proc
 
 
+@pytest.fixture(params=["pidfd", "no system call", "no function"])
+def pidfds(request, monkeypatch):
+    """Older kernels, some sandboxes and some builds of Python have no pidfds."""
+
+    def refuse(_: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    if request.param == "no system call":
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    elif request.param == "no function":
+        monkeypatch.delattr(os, "pidfd_open")
+
+
+@pytest.mark.usefixtures("pidfds")
 def test_a_signal_reaches_the_process_that_was_seen(sleeper):
     assert proctree.send(seen(sleeper), signal.SIGTERM)
     assert sleeper.wait() == -signal.SIGTERM
-    assert not proctree.send(seen_gone := Proc(sleeper.pid, 1, 1, 1, "S", 0), signal.SIGTERM)
+    assert not proctree.send(seen_gone := Proc(sleeper.pid, 1, 1, 1, "S", 1, 0), signal.SIGTERM)
     assert not proctree.is_same(seen_gone)
 
 
+@pytest.mark.usefixtures("pidfds")
 def test_a_signal_spares_another_with_the_same_pid(sleeper):
     earlier = seen(sleeper)._replace(start_ticks=1)
     assert not proctree.send(earlier, signal.SIGKILL)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rolltop.errors import LaunchError
+from rolltop.launch import guard_client
 from rolltop.launch.diagnosis import ProcessExit, ProcessFailedError
 from rolltop.launch.proctree import read_file
 from rolltop.launch.supervisor import Supervisor
@@ -275,6 +276,33 @@ async def test_a_stop_leaves_the_others_alone(supervisor, tmp_path):
     await supervisor.stop(["a", "c", "never-started"], grace_s=0.1)
     assert supervisor.running == ("b",)
     await supervisor.stop(grace_s=0.1)
+
+
+async def test_a_process_whose_first_thread_has_ended_is_alive(supervisor, tmp_path, living):
+    """It looks like a zombie, and is none."""
+    exit_number = {"x86_64": 60, "aarch64": 93}[os.uname().machine]
+    code = (
+        "import ctypes, signal, threading, time\n"
+        "signal.signal(15, signal.SIG_IGN)\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "print('up', flush=True)\n"
+        f"ctypes.CDLL(None).syscall({exit_number}, 0)\n"
+    )
+    pid = await supervisor.start(python("it", code, str(tmp_path)), tmp_path / "it.log")
+    await eventually(lambda: b") Z " in (read_file(f"/proc/{pid}/stat") or b""), "a zombie leader")
+    assert supervisor.running == ("it",)
+    await supervisor.stop(grace_s=0.1)
+    assert (await supervisor.wait("it")).signal == signal.SIGKILL
+    assert living() == []
+
+
+async def test_a_guard_that_cannot_start_says_so(tmp_path, monkeypatch):
+    for argv in (["/no/such/python"], ["false"]):
+        monkeypatch.setattr(guard_client, "guard_command", lambda *_, c=argv: c)
+        with pytest.raises(LaunchError, match="the guard of the run's processes did not start"):
+            await Supervisor(tmp_path).__aenter__()
+    with pytest.raises(LaunchError, match="not running"):
+        await Supervisor(tmp_path).start(command("true"), tmp_path / "it.log")
 
 
 async def test_a_process_may_take_its_time_to_end(supervisor, tmp_path):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rolltop.errors import LaunchError
 from rolltop.launch import guard, proctree
 from rolltop.launch.diagnosis import ProcessExit
+from rolltop.launch.ending import Killer, set_subreaper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,7 +69,7 @@ class GuardClient:
             LaunchError: if it does not report for duty.
         """
         ours, theirs = socket.socketpair()
-        self._was_subreaper = guard.set_subreaper(on=True)
+        self._was_subreaper = set_subreaper(on=True)
         reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=_LINE_LIMIT)
         try:
             with theirs:
@@ -108,7 +109,7 @@ class GuardClient:
         if self._reader_task is not None:
             self._reader_task.cancel()
             await asyncio.gather(self._reader_task, return_exceptions=True)
-        guard.set_subreaper(on=self._was_subreaper)
+        set_subreaper(on=self._was_subreaper)
 
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         try:
@@ -166,7 +167,7 @@ def end_adopted(guard_pid: int, started: Iterable[int], root: str = proctree.PRO
     or by their environment; the launcher's own children are left alone. Those that the guard
     started itself die with it (``PR_SET_PDEATHSIG``) and are reaped here.
     """
-    killer = guard.Killer(root)
+    killer = Killer(root)
     sessions = set(started)
     until = time.monotonic() + guard.END_GRACE_S
     idle = 0

@@ -25,12 +25,13 @@ class Proc(NamedTuple):
     pgid: int
     sid: int
     state: str
+    threads: int
     start_ticks: int
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs: a zombie does not."""
-        return self.state not in _DEAD
+        """Whether it still runs: a zombie does not, unless only its first thread has ended."""
+        return self.state not in _DEAD or self.threads > 1
 
     @property
     def key(self) -> tuple[int, int]:
@@ -53,6 +54,7 @@ def parse_stat(text: bytes) -> Proc:
             pgid=int(fields[2]),
             sid=int(fields[3]),
             state=fields[0].decode("ascii"),
+            threads=int(fields[17]),
             start_ticks=int(fields[19]),
         )
     except IndexError as error:
