@@ -40,6 +40,7 @@ def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colou
 
     Title and label have fixed places: to let matplotlib find them costs as much as the rest.
     """
+    axes.margins(0)
     if data.empty:
         _draw_title(axes, f"{data.panel.title} ({data.panel.unit})")
         _draw_reason(axes, data)

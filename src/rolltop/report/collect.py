@@ -23,6 +23,8 @@ THREADS = 4
 POINTS = 300
 """Points over time that a panel can show."""
 MIN_WINDOW_S = 10.0
+TOO_LARGE = 1e30
+"""A value from which on it is no measurement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +143,17 @@ def _lines(
     else:
         answer = reader.over(promql, window, resolution.step_s)
     return [
-        PanelLine(query.legend_of(s.labels), _colour_key(panel, query, s), s.t_s, s.values)
+        PanelLine(
+            query.legend_of(s.labels), _colour_key(panel, query, s), s.t_s, only_finite(s.values)
+        )
         for s in answer
         if np.isfinite(s.values).any()
     ]
+
+
+def only_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values (n,) in which what cannot be drawn is NaN: a gap, as where there is none."""
+    return np.where(np.isfinite(values) & (np.abs(values) < TOO_LARGE), values, np.nan)
 
 
 def _colour_key(panel: Panel, query: PanelQuery, series: Series) -> str:

@@ -15,13 +15,15 @@ from matplotlib.figure import Figure
 from rolltop.catalogue.panel import Kind
 from rolltop.report import style
 from rolltop.report.axes import draw_panel
+from rolltop.report.collect import PanelData
 from rolltop.report.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rolltop.report.collect import PanelData
+    from matplotlib.axes import Axes
+
     from rolltop.report.course import Course
     from rolltop.report.heading import PlotHeader
 
@@ -66,10 +68,10 @@ def draw_plot(
     image = io.BytesIO()
     with mpl.rc_context(_RC), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = build_figure(data, header, course)
-        figure.savefig(image, format="png", dpi=DPI, pil_kwargs={"compress_level": 3})
+        sheet = build_sheet(data, header, course)
+        sheet.figure.savefig(image, format="png", dpi=DPI, pil_kwargs={"compress_level": 3})
     replace_file(path, image.getvalue())
-    return panel_report(data)
+    return panel_report(sheet.data)
 
 
 def panel_report(data: Sequence[PanelData]) -> PanelReport:
@@ -80,8 +82,16 @@ def panel_report(data: Sequence[PanelData]) -> PanelReport:
     )
 
 
-def build_figure(data: Sequence[PanelData], header: PlotHeader, course: Course) -> Figure:
-    """Return the figure, on an Agg canvas, not drawn yet."""
+@dataclass(frozen=True)
+class Sheet:
+    """A figure on an Agg canvas, not drawn yet, and the panels as they stand on it."""
+
+    figure: Figure
+    data: tuple[PanelData, ...]
+
+
+def build_sheet(data: Sequence[PanelData], header: PlotHeader, course: Course) -> Sheet:
+    """Return the sheet; a panel that cannot be drawn says so in its place."""
     sections = [(name, list(rows)) for name, rows in groupby(data, key=lambda d: d.panel.section)]
     rows = [
         (name, members[i : i + COLUMNS], i == 0)
@@ -95,14 +105,26 @@ def build_figure(data: Sequence[PanelData], header: PlotHeader, course: Course) 
     FigureCanvasAgg(figure)
     colours = style.Colours(line.colour_key for d in data for line in d.lines)
     top = _draw_header(figure, header, height)
+    drawn: list[PanelData] = []
     for name, members, first in rows:
         if first:
             top = _draw_heading(figure, str(name), top)
         for column, panel in enumerate(members):
             axes = figure.add_axes(_box(figure, panel, column, top, _axes_height(members)))
-            draw_panel(axes, panel, course, colours)
+            drawn.append(_draw(axes, panel, course, colours))
         top -= _row_height(members)
-    return figure
+    return Sheet(figure, tuple(drawn))
+
+
+def _draw(axes: Axes, data: PanelData, course: Course, colours: style.Colours) -> PanelData:
+    """Draw a panel, or why it cannot be drawn; return what was drawn."""
+    try:
+        draw_panel(axes, data, course, colours)
+    except Exception as error:  # noqa: BLE001 - one panel's fault must not cost the others
+        axes.clear()
+        data = PanelData(data.panel, reason=f"it could not be drawn: {error}", failed=True)
+        draw_panel(axes, data, course, colours)
+    return data
 
 
 def _axes_height(members: Sequence[PanelData]) -> float:

@@ -124,14 +124,13 @@ def make_report(
         jobs=scrapes.jobs if "up" not in missing.reasons else None,
     )
     header = plot_header(identity, topology_name, counts, throughput, finding)
-    drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
+    path, drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
     _name_missing(missing.reasons, scrapes, finding)
-    empty = {d.panel.title: d.reason or "no data" for d in data if d.empty}
     return RunReport(
         throughput=throughput,
         bottleneck=finding.bottleneck,
-        panels=PanelsRecord(drawn=len(data) - len(empty), empty=empty),
-        plot=drawn,
+        panels=drawn,
+        plot=path,
         missing=missing.reasons,
         lost=_lost(missing.reasons, scrapes, plot.name),
         scrapes_lost=scrapes.lost,
@@ -180,16 +179,19 @@ def _course(progress: Progress, window: Window, throughput: ThroughputEstimate) 
 
 def _draw(
     path: Path, data: Sequence[PanelData], header: PlotHeader, course: Course, missing: Missing
-) -> Path | None:
-    """Draw the plot; where that fails, for whatever reason, it is named as missing."""
+) -> tuple[Path | None, PanelsRecord]:
+    """Draw the plot; return where it is, and which panels show something.
+
+    Where that fails, for whatever reason, the plot is named as missing.
+    """
     try:
         from rolltop.report.plot import draw_plot
 
-        draw_plot(path, data, header, course)
+        report = draw_plot(path, data, header, course)
     except Exception as error:  # noqa: BLE001 - a plot that fails must not cost the summary
-        missing.reasons[path.name] = f"it could not be drawn: {error}"
-        return None
-    return path
+        missing.reasons[path.name] = why = f"it could not be drawn: {error}"
+        return None, PanelsRecord(drawn=0, empty={d.panel.title: d.reason or why for d in data})
+    return path, PanelsRecord(drawn=len(report.drawn), empty=report.empty)
 
 
 def _name_missing(

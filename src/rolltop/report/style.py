@@ -96,11 +96,10 @@ def scaled(unit: str, largest: float) -> tuple[float, str]:
 
 
 def number(value: float) -> str:
-    """Return a value in three figures, without an exponent where it can be avoided."""
-    if value == 0:
-        return "0"
-    if abs(value) >= 1000:  # noqa: PLR2004 - from here on whole numbers
-        return f"{value:,.0f}"
+    """Return a value in three figures and as few letters: ``0.25``, ``980``, ``12.5k``, ``3M``."""
+    for factor, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if factor <= abs(value) < 1000 * factor:
+            return f"{value / factor:.3g}{letter}"
     return f"{value:.3g}"
 
 

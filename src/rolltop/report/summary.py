@@ -6,6 +6,7 @@ An unknown is null, with an entry in ``telemetry.missing`` that says why; it is 
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -284,7 +285,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Outcome):
         return value.value
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
 
 

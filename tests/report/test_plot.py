@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rolltop.catalogue.panels import PANELS
+from rolltop.report.collect import PanelData, PanelLine
+from rolltop.report.course import Course
+from rolltop.report.heading import PlotHeader
+from rolltop.report.plot import build_sheet, draw_plot, panel_report
+from rolltop.report.textcheck import Reading, read_figure
+from tests.report.shapes import START_S, empty, filled, with_values
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADER = PlotHeader("demo", ("run 0f3a92c1 · 12 of 12 rollouts", "3.8 ± 0.1 s per rollout"))
+MANY = [f"renderer-{i}" for i in range(64)]
+LONG = [f"a-service-with-a-rather-long-name-of-its-own-{i}" for i in range(9)]
+
+
+def some(data: list[PanelData]) -> list[PanelData]:
+    """Return panels of every kind, few enough to be drawn in a moment."""
+    return data[5:18:2]
+
+
+SHAPES = {
+    "a run": filled(),
+    "nothing": empty("no GPU exporter in this run (no target of job alpasim-dcgm)"),
+    "64 of everything": some(filled(MANY)),
+    "numbered workers": some(filled([str(i) for i in range(64)])),
+    "long names": some(filled(LONG)),
+    "microseconds": some(filled(scale=1e-6)),
+    "millions": some(filled(scale=1e7)),
+    "an hour": some(filled(seconds=3600.0)),
+    "long reasons": some(empty("the query failed: at http://127.0.0.1:9090 " + "word " * 90)),
+    "half of it": some([d for pair in zip(filled(), empty("none"), strict=True) for d in pair]),
+}
+
+
+def course(seconds: float = 90.0, warm_up_s: float | None = 12.0) -> Course:
+    return Course(START_S, seconds, warm_up_s)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_text_can_be_read(shape: str) -> None:
+    seconds = 3600.0 if shape == "an hour" else 90.0
+    figure = build_sheet(SHAPES[shape], HEADER, course(seconds)).figure
+
+    assert read_figure(figure) == Reading(overlapping=[], outside=[], over_data=[])
+
+
+def test_every_panel_has_its_title_and_its_unit() -> None:
+    figure = build_sheet(filled(), HEADER, course()).figure
+
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [p.title for p in PANELS]
+    for axes, panel in zip(figure.axes, PANELS, strict=True):
+        unit = axes.get_ylabel() or axes.get_xlabel()
+        assert unit.split()[-1] == panel.unit.split()[-1] or unit in {"ms", "s"}
+
+
+def test_an_empty_panel_says_its_unit_and_why() -> None:
+    figure = build_sheet(empty("no GPU exporter in this run"), HEADER, course()).figure
+
+    for axes, panel in zip(figure.axes, PANELS, strict=True):
+        assert axes.get_title(loc="left") == f"{panel.title} ({panel.unit})"
+        assert [t.get_text() for t in axes.texts] == ["no GPU exporter in this run"]
+
+
+def test_a_failed_panel_shows_its_error_beside_the_others() -> None:
+    data = filled()
+    data[3] = PanelData(PANELS[3], reason="the query failed: refused", failed=True)
+    figure = build_sheet(data, HEADER, course()).figure
+
+    assert [t.get_text() for t in figure.axes[3].texts] == ["the query failed: refused"]
+    drawn = [axes for axes in figure.axes if axes.lines or axes.collections or axes.patches]
+    assert len(drawn) == len(PANELS) - 1
+    assert panel_report(data).empty == {PANELS[3].title: "the query failed: refused"}
+
+
+def test_a_service_has_one_colour_in_all_panels() -> None:
+    figure = build_sheet(filled(), HEADER, course()).figure
+    colours = {
+        line.get_color()
+        for axes in figure.axes
+        if (legend := axes.get_legend()) is not None
+        for text, line in zip(legend.get_texts(), legend.get_lines(), strict=False)
+        if text.get_text() == "driver" and len(legend.get_lines()) >= 5
+    }
+
+    assert colours == {"#e69f00"}
+
+
+def test_a_crowd_is_counted_not_listed() -> None:
+    figure = build_sheet(filled(MANY), HEADER, course()).figure
+    by_title = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    lines = by_title["Calls per second"]
+    legend = lines.get_legend()
+
+    assert legend is not None
+    assert len(legend.get_texts()) == 10
+    assert legend.get_title().get_text() == "and 54 more"
+    assert len(lines.lines) >= 64
+    bars = by_title["A call is served, mean by instance"]
+    assert bars.get_yticklabels()[-1].get_text() == "and 56 smaller"
+
+
+def test_the_time_axis_is_the_runs_own_with_the_warm_up_shaded() -> None:
+    axes = build_sheet(filled(), HEADER, course(90, 12)).figure.axes[0]
+
+    assert axes.get_xlim() == (0, 90)
+    assert [label.get_text() for label in axes.get_xticklabels()][:3] == ["0", "20 s", "40 s"]
+    shaded = [p for p in axes.patches if p.get_extents().width > 0]
+    assert len(shaded) == 1
+    assert axes.transData.inverted().transform(shaded[0].get_extents())[1][0] == pytest.approx(12)
+
+
+def test_values_start_at_zero() -> None:
+    figure = build_sheet(with_values([100.0, 101.0, 100.5]), HEADER, course(3)).figure
+
+    assert {axes.get_ylim()[0] for axes in figure.axes if axes.get_ylabel()} == {0.0}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.0], [0.0] * 5, [np.nan, 1.0, np.nan], [1.0, np.inf, 2.0], [-1.0, 2.0], [1e300, 1e-300]],
+    ids=str,
+)
+def test_no_value_stops_the_plot(values: list[float], tmp_path: Path) -> None:
+    path = tmp_path / "metrics_plot.png"
+    data = some(with_values(values))
+    report = draw_plot(path, data, HEADER, course(5))
+
+    assert len(report.drawn) + len(report.empty) == len(data)
+    with Image.open(path) as image:
+        assert image.format == "PNG"
+
+
+def test_a_panel_that_cannot_be_drawn_says_so_in_its_place(tmp_path: Path) -> None:
+    data = some(filled())
+    crooked = PanelLine("renderer", "renderer", np.zeros(3), np.zeros(2))
+    data[1] = PanelData(data[1].panel, (crooked,))
+    report = draw_plot(tmp_path / "plot.png", data, HEADER, course())
+
+    assert len(report.drawn) == len(data) - 1
+    assert report.empty[data[1].panel.title].startswith("it could not be drawn: ")
+
+
+def test_a_name_is_text_not_mathematics(tmp_path: Path) -> None:
+    header = PlotHeader("cost $5 ~ {x}_i 走る", ("50 % of $RUN$",))
+    draw_plot(tmp_path / "plot.png", some(filled(["$a_", "\\alpha"])), header, course())
+
+    assert (tmp_path / "plot.png").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_plot_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "plot.png"
+    with pytest.raises(OSError, match="absent"):
+        draw_plot(path, filled(), HEADER, course())
+
+    assert list(tmp_path.iterdir()) == []
