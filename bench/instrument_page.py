@@ -13,8 +13,8 @@ from rolltop_instrument import WorkerTelemetry
 from bench.rows import BenchRow
 
 SERIES = 500
-WINDOW_S = 2.0
-ROUNDS = 7
+WINDOW_S = 0.6
+ROUNDS = 24
 TICK_S = 0.002
 
 _SCRAPER = """
@@ -32,18 +32,19 @@ for line in sys.stdin:
 
 
 def run() -> list[BenchRow]:
-    """Measure the 99th percentile of the loop's lag with scrapes and without, interleaved."""
-    quiet, scraped = asyncio.run(_measure())
-    added = statistics.median(b - a for a, b in zip(quiet, scraped, strict=True))
-    return [
-        BenchRow.at_most(
-            "worker_page_lag",
-            max(0.0, added),
-            "ms",
-            bound=2.0,
-            baseline=statistics.median(quiet),
-        )
-    ]
+    """Measure the 99th percentile of the loop's lag in short windows with scrapes and without.
+
+    The windows are interleaved, each with scrapes has six of them, and the lower quartiles of the
+    windows' percentiles are compared: the lag that other processes cause on a shared machine is
+    larger than ours and comes in bursts, which the quieter windows escape.
+    """
+    quiet, scraped = (_lower_quartile(lags) for lags in asyncio.run(_measure()))
+    added = max(0.0, scraped - quiet)
+    return [BenchRow.at_most("worker_page_lag", added, "ms", bound=2.0, baseline=quiet)]
+
+
+def _lower_quartile(values: list[float]) -> float:
+    return statistics.quantiles(values, n=4)[0]
 
 
 async def _measure() -> tuple[list[float], list[float]]:

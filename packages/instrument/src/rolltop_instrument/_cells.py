@@ -48,7 +48,7 @@ class Family:
         self.metric = metric
         self._worker_id = worker_id
         self._cells: dict[tuple[str, ...], Cell] = {}
-        self._series: list[tuple[Cell, tuple[str, ...]]] = []
+        self._series: list[tuple[Cell, str]] = []
 
     def cell(self, *values: str) -> Cell:
         """The cell of the series with these label values; it begins at 0 when it is new.
@@ -65,22 +65,20 @@ class Family:
         if self.metric.kind == "histogram":
             cell.append(0.0)
         self._cells[values] = cell
-        self._series.append((cell, self._prefixes(values)))
+        self._series.append((cell, self._template(values)))
         return cell
 
-    def _prefixes(self, values: tuple[str, ...]) -> tuple[str, ...]:
-        """Everything of the series' lines that stands before the value."""
+    def _template(self, values: tuple[str, ...]) -> str:
+        """The series' lines with a place for each value: filling it in is one step."""
         name = self.metric.name
         pairs = [(WORKER_LABEL, self._worker_id), *zip(self.metric.labels, values, strict=True)]
         labels = ",".join(f'{key}="{escape_label(value)}"' for key, value in pairs)
+        labels = labels.replace("%", "%%")
         if self.metric.kind != "histogram":
-            return (f"{name}{{{labels}}} ",)
+            return f"{name}{{{labels}}} %s\n"
         bounds = [*map(repr, self.metric.buckets), "+Inf"]
-        return (
-            *(f'{name}_bucket{{{labels},le="{bound}"}} ' for bound in bounds),
-            f"{name}_count{{{labels}}} ",
-            f"{name}_sum{{{labels}}} ",
-        )
+        buckets = "".join(f'{name}_bucket{{{labels},le="{bound}"}} %d\n' for bound in bounds)
+        return f"{buckets}{name}_count{{{labels}}} %d\n{name}_sum{{{labels}}} %s\n"
 
     def header(self, openmetrics: bool) -> str:
         """The lines that introduce the family."""
@@ -89,14 +87,11 @@ class Family:
         unit = f"# UNIT {name} {metric.unit}\n" if openmetrics and metric.unit else ""
         return f"# HELP {name} {metric.help}\n# TYPE {name} {metric.kind}\n{unit}"
 
-    def lines(self) -> Iterator[str]:
-        """The family's samples, without line ends."""
+    def lines(self) -> str:
+        """The family's samples; "" while there are none."""
         if self.metric.kind == "histogram":
-            for cell, prefixes in list(self._series):
-                yield from _histogram_lines(cell[:], prefixes)
-        else:
-            for cell, prefixes in list(self._series):
-                yield prefixes[0] + format_value(cell[0])
+            return "".join(_histogram_lines(cell[:], lines) for cell, lines in list(self._series))
+        return "".join(lines % format_value(cell[0]) for cell, lines in list(self._series))
 
     def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
         """Name, labels and value of each sample, histograms cumulative."""
@@ -116,16 +111,14 @@ class Family:
 
     def __len__(self) -> int:
         """How many samples the family puts on the page."""
-        return sum(len(prefixes) for _, prefixes in self._series)
+        samples = len(self.metric.buckets) + 3 if self.metric.kind == "histogram" else 1
+        return samples * len(self._series)
 
 
-def _histogram_lines(values: Cell, prefixes: tuple[str, ...]) -> Iterator[str]:
-    total = 0
-    for prefix, count in zip(prefixes, values[:-1], strict=False):
-        total += int(count)
-        yield f"{prefix}{total}"
-    yield f"{prefixes[-2]}{total}"
-    yield prefixes[-1] + format_value(float(values[-1]))
+def _histogram_lines(values: Cell, template: str) -> str:
+    total = values.pop()
+    counts = tuple(accumulate(values))
+    return template % (*counts, counts[-1], format_value(total))
 
 
 class Registry:
@@ -159,10 +152,9 @@ class Registry:
         """The page in pieces of one family each, so that the renderer can pause between them."""
         self.refresh()
         for family in self.families.values():
-            lines = list(family.lines())
+            lines = family.lines()
             if lines:
-                lines.append("")
-                yield family.header(openmetrics) + "\n".join(lines)
+                yield family.header(openmetrics) + lines
         if openmetrics:
             yield "# EOF\n"
 
