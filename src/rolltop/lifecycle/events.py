@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+_MODE = 0o640
 _log = logging.getLogger(__name__)
 
 
@@ -44,8 +46,9 @@ class EventLog:
         """Write ``{"t": ..., "event": event, **fields}``."""
         line = json.dumps({"t": utc_text(self._now()), "event": event, **fields}, default=str)
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with os.fdopen(os.open(self._path, flags, _MODE), "ab", buffering=0) as file:
+                file.write(line.encode() + b"\n")
         except OSError as error:
             if not self._lost:
                 _log.warning("events are not written to %s: %s", self._path, error)

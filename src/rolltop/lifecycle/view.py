@@ -6,6 +6,7 @@ that only its owner can write to, and may be looked at by several at once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -150,13 +151,10 @@ class _Server:
 
     def stop(self) -> None:
         """End it, and wait for that; the folder is the caller's to remove."""
-        stdin = self.process.stdin
-        try:
-            if stdin is not None:
-                stdin.write(b"k")
-                stdin.close()
-        except OSError:  # it has ended by itself
-            pass
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError):  # it may have ended by itself
+                self.process.stdin.write(tether.KEEP)
+            self.process.stdin.close()
         try:
             self.process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -224,7 +222,7 @@ def _spawn(command: tuple[str, ...], folder: Path, log: Path) -> _Server:
         )
     line = process.stdout.readline() if process.stdout is not None else b""
     if not line.strip().isdigit():
-        process.wait()
+        _Server(process, process.pid).stop()
         said = " ".join(log_tail(log, lines=1)) or "no reason given"
         raise PrometheusError(f"{command[0]} could not be started: {said}")
     return _Server(process, int(line))
