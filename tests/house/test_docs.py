@@ -11,7 +11,7 @@ import typer
 from rolltop.cli.main import app
 from rolltop.config import compose
 from scripts.generate_docs import fill, main, names_in
-from scripts.repository import ROOT, files, name, pages, python_files, shell_lines
+from scripts.repository import ROOT, name, pages, python_files, shell_lines
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NOT_OURS = ("sim=mysim", "sim.file=mysim/conf/sim/mysim.yaml")
@@ -94,5 +94,7 @@ def test_environment_variables_are_documented_and_used():
     assert used == set(VARIABLE.findall(page))
 
 
-def test_pictures_of_the_docs_exist():
-    assert {p.name for p in files() if p.parent == ROOT / "docs/images"} >= {"metrics_plot.png"}
+def test_the_readme_shows_what_the_demo_says():
+    said = (ROOT / "docs/images/demo-output.txt").read_text(encoding="utf-8")
+    assert said.startswith("rollouts")
+    assert f"```text\n{said}```" in (ROOT / "README.md").read_text(encoding="utf-8")

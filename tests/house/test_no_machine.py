@@ -12,7 +12,7 @@ from scripts.repository import ROOT, files, name
 FORBIDDEN = {
     "the host of a package index": r"[p]ypi\.org|[p]ythonhosted|[d]eb\.debian|[r]egistry\.npmjs",
     "the address of an index": r"--(extra-)?[i]ndex-url|--[f]ind-links",
-    "somebody's home": r"/[h]ome/(?!somebody/)[a-z]|(^|[\s\"'=:(])/[r]oot/",
+    "somebody's home": r"/[h]ome/(?!somebody\b)[a-z]|(^|[\s\"'=:(])/[r]oot/",
     "a folder of one machine": r"(^|[^A-Za-z0-9_.-])/([w]ork|[f]arm|[c]eo)/",
 }
 

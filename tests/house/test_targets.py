@@ -9,7 +9,13 @@ import pytest
 
 from scripts.repository import ROOT
 
-SCRIPTS = (".ci/run", "scripts/setup", "scripts/test_bare", "scripts/pin_constraints")
+SCRIPTS = (
+    ".ci/run",
+    "scripts/setup",
+    "scripts/test_bare",
+    "scripts/pin_constraints",
+    "scripts/take_pictures",
+)
 
 
 def run(*command):
