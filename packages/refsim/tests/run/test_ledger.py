@@ -55,7 +55,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def come_or_go(self, worker: str) -> None:
         self.now_s += 1.0
         if worker not in self.present:
-            self.ledger.join(worker)
+            self.ledger.join(worker, self.now_s)
             self.present.append(worker)
             return
         self.present.remove(worker)
@@ -131,7 +131,7 @@ def test_all_that_fits_starts_at_once_and_is_spread(
 ) -> None:
     ledger = Ledger(rollouts(count), SlotTable(fleet(driver=drivers)), nr_workers, 0)
     for worker in range(nr_workers):
-        ledger.join(str(worker))
+        ledger.join(str(worker), 0.0)
     given_out = ledger.assign(0.0)
     at_once = min(count, sum(drivers))
     assert len(given_out) == at_once
@@ -144,9 +144,9 @@ def test_all_that_fits_starts_at_once_and_is_spread(
 
 def test_few_rollouts_are_shared_by_all_workers() -> None:
     ledger = Ledger(rollouts(4), SlotTable(fleet(driver=[8])), nr_workers=2, max_retries=0)
-    ledger.join("0")
+    ledger.join("0", 0.0)
     assert len(ledger.assign(0.0)) == 2
-    ledger.join("1")
+    ledger.join("1", 0.0)
     assert [lease.worker_id for lease in ledger.assign(0.0)] == ["1", "1"]
 
 
@@ -162,8 +162,8 @@ def test_idle_instances_take_turns() -> None:
 
 
 def test_waiting_is_counted_anew_after_a_failure() -> None:
-    ledger = Ledger(rollouts(1), SlotTable(fleet(driver=[1])), 1, max_retries=1, started_s=5.0)
-    ledger.join("0")
+    ledger = Ledger(rollouts(1), SlotTable(fleet(driver=[1])), 1, max_retries=1)
+    ledger.join("0", 5.0)
     (first,) = ledger.assign(7.0)
     ledger.report("0", first.lease_id, completed=False, now_s=20.0)
     (second,) = ledger.assign(21.0)
@@ -181,9 +181,9 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="no capacity"):
         SlotTable(fleet(driver=[0]))
     ledger = Ledger(rollouts(1), table, nr_workers=1, max_retries=0)
-    ledger.join("0")
+    ledger.join("0", 0.0)
     with pytest.raises(ValueError, match="here already"):
-        ledger.join("0")
+        ledger.join("0", 0.0)
     (lease,) = ledger.assign(0.0)
     with pytest.raises(KeyError, match="no lease"):
         ledger.report("1", lease.lease_id, completed=True, now_s=0.0)

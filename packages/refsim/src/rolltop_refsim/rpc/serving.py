@@ -55,14 +55,15 @@ class Stop:
 
 
 def set_up_logging() -> None:
-    """Log to stderr, with the time in UTC."""
+    """Log to stderr, with the time in UTC; of other libraries only their warnings."""
     handler = logging.StreamHandler(sys.stderr)
     formatter = logging.Formatter(
         "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
     )
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("rolltop_refsim").setLevel(logging.INFO)
 
 
 async def serve(

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import logging
 import sys
-import time
 from pathlib import Path
 
 from rolltop_refsim.inputs import InputError, read_endpoints, read_rollouts
@@ -38,7 +37,6 @@ async def _run(arguments: argparse.Namespace) -> int:
         slots=SlotTable(read_endpoints(arguments.endpoints_file)),
         nr_workers=arguments.nr_workers,
         max_retries=arguments.max_retries,
-        started_s=time.monotonic(),
     )
     service = SchedulerService(ledger, arguments.run_dir)
     stop = Stop()

@@ -60,7 +60,8 @@ class Lost:
 class _Pending:
     rollout: Rollout
     attempt: int
-    since_s: float
+    since_s: float | None
+    """None: since the first worker came."""
 
 
 @dataclass
@@ -75,10 +76,10 @@ class Ledger:
     slots: SlotTable
     nr_workers: int
     max_retries: int
-    started_s: float = 0.0
     _pending: deque[_Pending] = field(init=False)
     _leases: dict[int, Lease] = field(init=False, default_factory=dict)
     _workers: dict[str, int] = field(init=False, default_factory=dict)
+    _began_s: float | None = field(init=False, default=None)
     _next_lease_id: int = field(init=False, default=1)
     completed: int = field(init=False, default=0)
     abandoned: int = field(init=False, default=0)
@@ -89,7 +90,7 @@ class Ledger:
             raise ValueError("nr_workers must be at least 1 and max_retries at least 0")
         if len({r.uuid for r in self.rollouts}) != len(self.rollouts):
             raise ValueError("two rollouts have the same uuid")
-        self._pending = deque(_Pending(r, 1, self.started_s) for r in self.rollouts)
+        self._pending = deque(_Pending(r, 1, None) for r in self.rollouts)
 
     @property
     def pending(self) -> int:
@@ -117,10 +118,12 @@ class Ledger:
         """The one worker that publishes the queue: of those present, the first that came."""
         return next(iter(self._workers), None)
 
-    def join(self, worker_id: str) -> None:
+    def join(self, worker_id: str, now_s: float) -> None:
         """Take in a worker; raises ``ValueError`` for one that is here already."""
         if worker_id in self._workers:
             raise ValueError(f"worker {worker_id!r} is here already")
+        if self._began_s is None:
+            self._began_s = now_s
         self._workers[worker_id] = 0
 
     def leave(self, worker_id: str, now_s: float) -> list[Lost]:
@@ -155,13 +158,14 @@ class Ledger:
     def _lease(
         self, pending: _Pending, worker_id: str, instances: dict[str, Instance], now_s: float
     ) -> Lease:
+        since_s = pending.since_s if pending.since_s is not None else self._began_s
         lease = Lease(
             lease_id=self._next_lease_id,
             worker_id=worker_id,
             rollout=pending.rollout,
             attempt=pending.attempt,
             instances=instances,
-            waited_s=max(0.0, now_s - pending.since_s),
+            waited_s=0.0 if since_s is None else max(0.0, now_s - since_s),
         )
         self._next_lease_id += 1
         self._leases[lease.lease_id] = lease

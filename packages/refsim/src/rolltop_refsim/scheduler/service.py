@@ -43,7 +43,7 @@ class SchedulerService(scheduler_pb2_grpc.SchedulerServicer):
         """Give a worker its rollouts until all have ended; see ``scheduler.proto``."""
         worker_id = request.worker_id
         try:
-            self._ledger.join(worker_id)
+            self._ledger.join(worker_id, self._clock())
         except ValueError as error:
             await context.abort(grpc.StatusCode.ALREADY_EXISTS, str(error))
         events = self._events[worker_id] = asyncio.Queue()
