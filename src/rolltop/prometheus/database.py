@@ -110,14 +110,19 @@ def _head_files(source: Path) -> list[str]:
 def _link_block(source: Path, target: Path) -> None:
     """Link the files of a block; one that its server deletes meanwhile is in a newer block."""
     try:
-        shutil.copytree(source, target, copy_function=_link_or_copy)
-    except (FileNotFoundError, shutil.Error):
+        for place, _, names in os.walk(source):
+            folder = target / os.path.relpath(place, source)
+            folder.mkdir()  # with our permissions, whatever the original's: it must be removable
+            for name in names:
+                _link_or_copy(os.path.join(place, name), folder / name)  # noqa: PTH118
+    except FileNotFoundError:
         if (source / _META).is_file():
             raise
+    if not (source / _META).is_file():
         shutil.rmtree(target, ignore_errors=True)
 
 
-def _link_or_copy(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:

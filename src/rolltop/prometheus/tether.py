@@ -24,7 +24,8 @@ import sys
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5.0
 _STDIN = 0
-_KEEP = b"k"
+KEEP = b"k"
+"""What a parent writes that removes the folder itself."""
 _SIGNALLED = 128
 
 
@@ -67,7 +68,7 @@ def _wait(server: subprocess.Popen[bytes], woken: int) -> bool:
         ready, _, _ = select.select([_STDIN, woken], [], [])
         if _STDIN in ready:
             said = os.read(_STDIN, 1)
-            keep = keep or said == _KEEP
+            keep = keep or said == KEEP
             if not said:
                 return keep
         if woken in ready and signal.SIGTERM in os.read(woken, 64):
