@@ -45,13 +45,11 @@ def server_times(metadata: Any) -> tuple[float, float] | None:
     if metadata is None:
         return None
     look_up = metadata if type(metadata) is Metadata else dict(metadata)
-    queue, service = look_up.get(names.QUEUE_KEY), look_up.get(names.SERVICE_KEY)
-    if queue is None or service is None:
-        return None
     try:
-        return max(0, int(queue)) * 1e-6, max(0, int(service)) * 1e-6
-    except ValueError:
+        queue_us, service_us = int(look_up[names.QUEUE_KEY]), int(look_up[names.SERVICE_KEY])
+    except (KeyError, ValueError):
         return None
+    return max(queue_us, 0) * 1e-6, max(service_us, 0) * 1e-6
 
 
 class _Pending:
@@ -228,26 +226,18 @@ class _StreamStreamCall(_StreamResponse):
     __slots__ = ()
 
 
-class _Sites:
-    """Call sites of one instance, by gRPC path."""
+class _Sites(dict[str | bytes, CallSite]):
+    """Call sites of one instance, by gRPC path; a new one is made when a path is first seen."""
 
     def __init__(self, book: CallBook, service: str, endpoint: str) -> None:
+        super().__init__()
         self._book = book
         self._service = service
         self._endpoint = endpoint
-        self._by_path: dict[str | bytes, CallSite] = {}
 
-    def begin(self, path: str | bytes) -> _Pending | None:
-        """A call of ``path`` starts; None where it cannot be recorded."""
-        try:
-            site = self._by_path.get(path)
-            if site is None:
-                site = self._book.site(self._service, method_label(path), self._endpoint)
-                self._by_path[path] = site
-            return _Pending(site)
-        except Exception as problem:  # noqa: BLE001 - the call is made, recorded or not
-            fault("beginning a call", problem)
-            return None
+    def __missing__(self, path: str | bytes) -> CallSite:
+        site = self[path] = self._book.site(self._service, method_label(path), self._endpoint)
+        return site
 
 
 class _Interceptor:
@@ -256,11 +246,13 @@ class _Interceptor:
     _wrapper: type[_Delegate]
 
     def __init__(self, sites: _Sites) -> None:
-        self._begin = sites.begin
+        self._sites = sites
 
     async def _intercept(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-        pending = self._begin(client_call_details.method)
-        if pending is None:
+        try:
+            pending = _Pending(self._sites[client_call_details.method])
+        except Exception as problem:  # noqa: BLE001 - the call is made, recorded or not
+            fault("beginning a call", problem)
             return await continuation(client_call_details, request)
         try:
             call = await continuation(client_call_details, request)
