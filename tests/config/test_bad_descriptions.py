@@ -55,6 +55,7 @@ EXPECTED = {
     "knob_on_text": "defines.filesystem: a cache size must be a whole number above 0",
     "service_name": "must be made of letters",
     "service_called_worker": "'worker' cannot be the name of a service",
+    "skip": "sim.skip.trafic: neither the topology nor the simulator has that service",
     "devices": "sim.devices is not supported by this version",
     "launch": "sim.launch is not supported by this version",
     "not_yaml": "line 2: ",

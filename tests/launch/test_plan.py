@@ -201,6 +201,7 @@ def test_without_telemetry_nothing_is_scraped() -> None:
     assert launch.targets == ()
     assert launch.prometheus_port is None
     assert launch.processes[0].env["ROLLTOP_TELEMETRY"] == "0"
+    assert describe_plan(launch)[0].rows[0][0] == "renderer-0"
     assert ports_needed(config) == ports_needed(toy()) - 1
 
 
@@ -295,8 +296,9 @@ def test_a_dry_run_shows_processes_ports_files_and_targets() -> None:
     processes, files, targets = describe_plan(launch)
     for table in (processes, files, targets):
         assert all(len(row) == len(table.columns) for row in table.rows)
-    assert processes.rows[0][:6] == ("renderer-0", "service", "0", "20001", "20002", "http")
-    assert processes.rows[3][2] == ""
+    assert processes.rows[0][:4] == ("prometheus", "prometheus", "", "20000")
+    assert processes.rows[1][:6] == ("renderer-0", "service", "0", "20001", "20002", "http")
+    assert processes.rows[4][2] == ""
     assert ("rollouts.jsonl", "12") in files.rows
     assert targets.rows[0][0] == "alpasim-runtime-worker"
 

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from rolltop.model.plan import HealthKind, Role
 from rolltop.model.redact import redact_argv, redact_mapping
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def describe_plan(plan: LaunchPlan) -> tuple[Table, ...]:
         Table(
             "Processes, in the order of their start",
             ("name", "role", "gpu", "port", "page", "health", "command"),
-            tuple(_process_row(process) for process in plan.processes),
+            (*_prometheus_row(plan), *(_process_row(process) for process in plan.processes)),
         ),
         Table(
             "Files in the run directory",
@@ -53,6 +54,14 @@ def describe_plan(plan: LaunchPlan) -> tuple[Table, ...]:
             ),
         ),
     )
+
+
+def _prometheus_row(plan: LaunchPlan) -> tuple[tuple[str, ...], ...]:
+    """Prometheus is found when the run starts: its command is not part of the plan."""
+    if plan.prometheus_port is None:
+        return ()
+    port = str(plan.prometheus_port)
+    return ((Role.PROMETHEUS, Role.PROMETHEUS, "", port, port, HealthKind.HTTP, ""),)
 
 
 def _process_row(process: ProcessPlan) -> tuple[str, ...]:

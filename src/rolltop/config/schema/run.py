@@ -233,6 +233,12 @@ def _complaints(config: RunConfig) -> Iterator[ConfigError]:
     yield from _replicas_refused(config)
     yield from _faults_without_service(config)
     yield from _knobs_that_lead_nowhere(config)
+    for service in config.sim.skip:
+        if service not in config.services and service not in config.sim.services:
+            yield ConfigError(
+                f"sim.skip.{service}: neither the topology nor the simulator has that service",
+                hint=f"the simulator has: {', '.join(config.sim.services)}",
+            )
     if all(endpoint.skip for endpoint in config.runtime.endpoints.values()):
         yield ConfigError(
             "runtime.endpoints: every service is skipped, a run without capacity",
