@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 OPTIONS = (
     ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
 )

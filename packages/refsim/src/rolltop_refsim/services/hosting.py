@@ -141,7 +141,8 @@ def main(argv: list[str]) -> int:
     for library in ("OPENBLAS", "OMP", "MKL"):  # one call at a time: more threads only spin
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     try:
-        return asyncio.run(_run(parse_options(argv)))
+        options = parse_options(argv)
+        return asyncio.run(_run(options))
     except FaultsError as error:
         _log.error("%s", error)
         return 2
@@ -149,7 +150,7 @@ def main(argv: list[str]) -> int:
         _log.error("%s", error)
         return 1
     except Exception:  # noqa: BLE001 (whatever it is: the log says it, the status tells)
-        _log.exception("could not get ready")
+        _log.exception("cannot go on")
         return 1
 
 

@@ -90,7 +90,14 @@ class Agent:
                 await record("completed", None)
         except Exception as error:  # noqa: BLE001 (whatever fails an attempt, the others go on)
             words = _words(error)
-            _log.warning("%s attempt %d failed: %s", assignment.uuid, assignment.attempt, words)
+            expected = isinstance(_first(error), grpc.RpcError)
+            _log.warning(
+                "%s attempt %d failed: %s",
+                assignment.uuid,
+                assignment.attempt,
+                words,
+                exc_info=not expected,
+            )
             if await self._report(assignment, words) == scheduler_pb2.ReportReply.ABANDONED:
                 self._telemetry.rollout_abandoned()
                 await record("abandoned", words)
