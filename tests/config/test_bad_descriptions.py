@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
+from rolltop.config import compose, validate
 from rolltop.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +25,12 @@ TOPOLOGY = (
     "+services.a.gpus=[0]",
     "+runtime.endpoints.a.n_concurrent_rollouts=1",
 )
+GOOD = """\
+name: x
+services: {a: {command: [a, "{port}"]}}
+worker: {command: [w]}
+steps_per_rollout: 3
+"""
 EXPECTED = {
     "no_name": "sim.name is missing",
     "no_services": "sim.services is missing",
@@ -71,10 +79,47 @@ def test_every_case_has_its_words() -> None:
     assert {file.name.removesuffix(".bad.yaml") for file in BAD.iterdir()} == EXPECTED.keys()
 
 
-@pytest.mark.parametrize("case", EXPECTED)
-def test_a_bad_description_is_refused(case: str, composed: Callable[..., RunConfig]) -> None:
+WHOLE = (
+    "not_yaml",
+    "duplicate_key",
+    "a_list",
+    "empty",
+    "text",
+    "interpolation",
+    "unknown_template",
+    "no_name",
+)
+"""Refused before the schema is asked, or two of the others: from the command line on."""
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_a_bad_file_is_refused(case: str, composed: Callable[..., RunConfig]) -> None:
     with pytest.raises(ConfigError) as caught:
         composed(f"sim.file={BAD / case}.bad.yaml", *TOPOLOGY)
+    assert EXPECTED[case] in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return a whole configuration around a good description, as plain data."""
+    folder = tmp_path_factory.mktemp("good")
+    (folder / "good.yaml").write_text(GOOD)
+    config = compose(
+        ["sim.file=good.yaml", "topology=small", *TOPOLOGY],
+        cwd=folder,
+        count_gpus=lambda: 0,
+        folders={"toy": BAD.parent / "sims" / "conf"},
+    )
+    data: dict[str, Any] = yaml.safe_load(config.resolved_yaml())
+    return data
+
+
+@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - set(WHOLE[:6])))
+def test_a_bad_description_is_refused(case: str, plain: dict[str, Any]) -> None:
+    bad = yaml.safe_load((BAD / f"{case}.bad.yaml").read_text())
+    with pytest.raises(ConfigError) as caught:
+        validate({**plain, "sim": bad})
     assert EXPECTED[case] in caught.value.message
     assert "\n" not in caught.value.message
 
@@ -82,12 +127,7 @@ def test_a_bad_description_is_refused(case: str, composed: Callable[..., RunConf
 def test_a_good_one_of_the_kind_is_taken(
     composed: Callable[..., RunConfig], tmp_path: Path
 ) -> None:
-    (tmp_path / "good.yaml").write_text(
-        "name: x\n"
-        'services: {a: {command: [a, "{port}"]}}\n'
-        "worker: {command: [w]}\n"
-        "steps_per_rollout: 3\n"
-    )
+    (tmp_path / "good.yaml").write_text(GOOD)
     assert composed("sim.file=good.yaml", *TOPOLOGY).sim.name == "x"
 
 
