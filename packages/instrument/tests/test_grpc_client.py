@@ -170,6 +170,18 @@ async def test_unary_unary(bench: Bench, recorded: Any, value: Read) -> None:
     assert whole >= served + queued
 
 
+async def test_rare_methods_may_be_counted_together(bench: Bench, value: Read) -> None:
+    ours = bench.telemetry.grpc_interceptors(
+        "renderer", endpoint="renderer-1", rename_methods={"do_unary": "rare", "do_collect": "rare"}
+    )
+    async with grpc.aio.insecure_channel(bench.address, interceptors=ours) as channel:
+        assert await channel.unary_unary("/sim.Renderer/DoUnary")(b"x") == b"x"
+        assert await channel.stream_unary("/sim.Renderer/do_collect")(iter([b"y"])) == b"y"
+    count = "alpasim_rpc_duration_seconds_count"
+    assert value(bench.telemetry, count, service="renderer", method="rare") == 2
+    assert value(bench.telemetry, count, service="renderer", method="do_unary") is None
+
+
 async def test_awaiting_twice_records_once(bench: Bench, recorded: Any) -> None:
     call = bench.unary()(b"x")
     assert [await call, await call] == [b"x", b"x"]

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from rolltop_instrument import StampedExecutor, StampedSlot
+from rolltop_instrument import StampedExecutor, StampedSlot, current_stamps
 from rolltop_instrument.server import ServerTimingInterceptor
 
 OURS = {"rolltop-queue-us", "rolltop-service-us"}
@@ -138,15 +138,14 @@ async def test_each_call_has_its_own_stamps() -> None:
     async def handle(request: bytes, context: Any) -> bytes:
         async with slot:
             await asyncio.sleep(0.02)
-        return request
+        return str(len(current_stamps()._turns)).encode()
 
     async with serving(grpc.unary_unary_rpc_method_handler(handle)) as channel:
         method = channel.unary_unary("/a.B/m")
         calls = [method(b"x") for _ in range(3)]
+        assert [await call for call in calls] == [b"1"] * 3
         metadata = [dict(await call.trailing_metadata()) for call in calls]
-    queued = sorted(int(m["rolltop-queue-us"]) for m in metadata)
-    assert queued[0] < 15_000 <= queued[1] < queued[2]
-    assert all(int(m["rolltop-service-us"]) < 2 * 20_000 for m in metadata)
+    assert all(int(m["rolltop-service-us"]) >= 19_000 for m in metadata)
 
 
 async def test_streams_add_up_their_turns() -> None:

@@ -6,7 +6,7 @@ a coroutine waits in it, since the moment of its resumption is to be stamped.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from time import perf_counter
 from typing import Any
 
@@ -229,14 +229,19 @@ class _StreamStreamCall(_StreamResponse):
 class _Sites(dict[str | bytes, CallSite]):
     """Call sites of one instance, by gRPC path; a new one is made when a path is first seen."""
 
-    def __init__(self, book: CallBook, service: str, endpoint: str) -> None:
+    def __init__(
+        self, book: CallBook, service: str, endpoint: str, renamed: Mapping[str, str]
+    ) -> None:
         super().__init__()
+        self._renamed = renamed
         self._book = book
         self._service = service
         self._endpoint = endpoint
 
     def __missing__(self, path: str | bytes) -> CallSite:
-        site = self[path] = self._book.site(self._service, method_label(path), self._endpoint)
+        method = method_label(path)
+        label = self._renamed.get(method, method)
+        site = self[path] = self._book.site(self._service, label, self._endpoint)
         return site
 
 
@@ -287,8 +292,10 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):
     intercept_stream_stream: Any = _Interceptor._intercept
 
 
-def client_interceptors(book: CallBook, service: str, endpoint: str) -> list[ClientInterceptor]:
+def client_interceptors(
+    book: CallBook, service: str, endpoint: str, renamed: Mapping[str, str]
+) -> list[ClientInterceptor]:
     """The interceptors of a channel to one instance; gRPC wants one per kind of call."""
     book.service(service)
-    sites = _Sites(book, service, endpoint)
+    sites = _Sites(book, service, endpoint, renamed)
     return [_UnaryUnary(sites), _UnaryStream(sites), _StreamUnary(sites), _StreamStream(sites)]
