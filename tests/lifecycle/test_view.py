@@ -20,6 +20,7 @@ import numpy as np
 import psutil
 import pytest
 
+from rolltop.cli.open import Opened
 from rolltop.errors import ConfigError, DependencyError, PrometheusError
 from rolltop.launch.ports import PortLeases
 from rolltop.lifecycle.pages import ANYTHING, GRAPHS, graph_path, graph_url, graphs_of
@@ -281,12 +282,12 @@ def test_a_program_that_vanished(finished, copies, tmp_path):
 
 
 @contextlib.contextmanager
-def opened(run, *arguments):
-    """``rolltop open RUN --json`` in a process of its own, and what it printed."""
-    command = [sys.executable, "-c", OPEN, str(run.run_dir), "--json", *arguments]
+def opened(run, *, read=json.loads, arguments=("--json",)):
+    """``rolltop open RUN --json`` in a process of its own, and the first line that it prints."""
+    command = [sys.executable, "-c", OPEN, str(run.run_dir), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        yield process, json.loads(process.stdout.readline())
+        yield process, read(process.stdout.readline())
     finally:
         process.terminate()
         try:
@@ -308,6 +309,24 @@ def test_open_ends_on_a_signal(finished, copies, number):
         assert process.stderr.read() == ""
         assert not psutil.pid_exists(answer["pid"])
         assert list(copies.iterdir()) == []
+
+
+def test_open_prints_addresses_for_people(finished, copies):
+    with opened(finished, read=str, arguments=()) as (process, first):
+        assert str(finished.data) in first
+        assert "2023-11-14 22:13:20 to 22:23:20 UTC" in first
+        graphs, api, last = (process.stdout.readline() for _ in range(3))
+        assert "/graph?g0.expr=" in graphs
+        with urlopen(api.split()[1], timeout=30) as reply:  # noqa: S310 (our own address)
+            assert json.load(reply)["status"] == "success"
+        assert last == "Ctrl-C ends it.\n"
+
+
+def test_open_says_that_pages_are_missing(finished, copies):
+    with open_view(finished) as view:
+        text = Opened(view, None).as_text(finished)
+    assert "no web pages: their files are missing" in text
+    assert "rolltop deps" in text
 
 
 def test_open_dies_and_leaves_nothing(finished, copies):

@@ -41,8 +41,8 @@ def open_run(
     paths = resolve_run(run, Path.cwd() / "runs")
     try:
         with _stoppable(), open_view(paths, port=port) as view:
-            pages = _pages(view)
-            print(pages.as_json() if as_json else pages.as_text(paths), flush=True)
+            opened = _look(view)
+            print(opened.as_json() if as_json else opened.as_text(paths), flush=True)
             view.wait()
     except _StopError:
         return 0
@@ -50,13 +50,14 @@ def open_run(
 
 
 @dataclass(frozen=True)
-class _Pages:
+class Opened:
     """What is printed once the server is ready; ``graph`` is None where it has no pages."""
 
     view: View
     graph: str | None
 
     def as_json(self) -> str:
+        """Return one line of JSON; ``span`` is in unix seconds."""
         import json
 
         view = self.view
@@ -64,6 +65,7 @@ class _Pages:
         return json.dumps(answer)
 
     def as_text(self, paths: RunPaths) -> str:
+        """Return lines for a person."""
         view = self.view
         lines = [f"Prometheus {view.binary.version} on a copy of {paths.data}{_during(view.span)}"]
         if self.graph:
@@ -76,14 +78,14 @@ class _Pages:
         return "\n".join(lines)
 
 
-def _pages(view: View) -> _Pages:
+def _look(view: View) -> Opened:
     from rolltop.lifecycle.pages import graph_path, graph_url, graphs_of
 
     path = graph_path(view.prometheus)
     if path is None:
-        return _Pages(view, None)
+        return Opened(view, None)
     graphs = graphs_of(view.prometheus.label_values("__name__"))
-    return _Pages(view, graph_url(view.url, path, graphs, view.span))
+    return Opened(view, graph_url(view.url, path, graphs, view.span))
 
 
 def _during(span: tuple[float, float] | None) -> str:

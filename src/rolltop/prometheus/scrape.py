@@ -13,8 +13,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from rolltop.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -99,6 +97,8 @@ def render_config(
     Raises:
         ConfigError: An interval is shorter than a millisecond.
     """
+    import yaml
+
     pools = (
         ScrapePool("workers", f"{targets_folder}/{WORKER_FILE}", worker_interval_s),
         ScrapePool("exporters", f"{targets_folder}/{EXPORTER_FILE}", exporter_interval_s),
