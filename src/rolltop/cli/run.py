@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,7 +75,7 @@ def _print_result(prepared: PreparedRun, result: RunResult, *, as_json: bool) ->
     lines = render_text_summary(
         result.summary,
         plot=Path(_short(plot)) if plot.exists() else None,
-        open_command=f"rolltop open {directory}",
+        open_command=f"{_program()} open {directory}",
     )
     print("\n".join(lines))
 
@@ -101,6 +102,12 @@ def _print_plan(prepared: PreparedRun, *, as_json: bool) -> int:
             shown.add_row(*(Text(redact(cell)) for cell in row))
         console.print(shown, "")
     return 0
+
+
+def _program() -> str:
+    """Return what starts rolltop from here: its name if the shell finds it, else its path."""
+    started = Path(sys.argv[0]).absolute()
+    return "rolltop" if shutil.which("rolltop") == str(started) else _short(started)
 
 
 def _short(path: Path) -> str:
