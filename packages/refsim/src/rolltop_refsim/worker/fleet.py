@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from rolltop_refsim.rpc import scheduler_pb2
 
 
+_SESSIONS = {"start_session": "session", "close_session": "session"}
+"""Once a rollout each: one label for both keeps a worker's page within its 550 series."""
+
+
 class Fleet:
     """Opens a channel at the first rollout that needs an instance, and shares it after that."""
 
@@ -36,7 +40,9 @@ class Fleet:
     def _stub(self, service: str, instance: scheduler_pb2.Instance) -> Any:
         stub = self._stubs.get(instance.name)
         if stub is None:
-            interceptors = self._telemetry.grpc_interceptors(service, endpoint=instance.name)
+            interceptors = self._telemetry.grpc_interceptors(
+                service, endpoint=instance.name, rename_methods=_SESSIONS
+            )
             channel = open_channel(instance.address, interceptors)
             generated = importlib.import_module(f"rolltop_refsim.rpc.{service}_pb2_grpc")
             stub = getattr(generated, f"{service.capitalize()}Stub")(channel)
