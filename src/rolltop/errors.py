@@ -6,7 +6,8 @@
     ├── ConfigError           an override, a key or a value that cannot be used        exit 2
     │   └── RunNotFoundError  RUN on a command line names no run                       exit 2
     ├── LaunchError           a process could not start or died                        exit 3
-    │   └── PortError         no free port in the range                                exit 3
+    │   ├── PortError         no free port in the range                                exit 3
+    │   └── ProcessFailedError  (launch.diagnosis) with its failure and outcome        exit 3, 4
     ├── DependencyError       a program (Prometheus, promtool) is missing or too old   exit 2
     ├── PrometheusError       Prometheus did not start, or stopped                     exit 3
     │   └── QueryError        Prometheus did not answer a query, or refused it         exit 3
