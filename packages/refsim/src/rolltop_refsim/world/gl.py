@@ -80,6 +80,8 @@ def choose_backend() -> Backend:
     wanted = os.environ.get(CHOICE_VARIABLE, "").lower()
     if wanted not in {"", "egl", "osmesa"}:
         raise GlError(f"{CHOICE_VARIABLE}={wanted} cannot render off screen: use egl or osmesa")
+    # Mesa's software renderer would start a thread per core; a process here stands for one core.
+    os.environ.setdefault("LP_NUM_THREADS", "0")
     backend = _egl() if wanted in {"", "egl"} else None
     if backend is None and wanted in {"", "osmesa"}:
         backend = _osmesa()
