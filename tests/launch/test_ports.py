@@ -10,11 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rolltop.errors import ConfigError, PortError
-from rolltop.launch.ports import PREFERRED, PortLeases, default_range, is_free, parse_range
+from rolltop.errors import PortError
+from rolltop.launch.ports import PREFERRED, PortLeases, default_range, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,22 +161,6 @@ def test_ten_processes_at_once_get_five_hundred_ports():
 
 
 # -- ranges -------------------------------------------------------------------------------------
-
-
-@given(st.integers(1024, 65535), st.integers(1024, 65535))
-def test_a_range_reads_back(one, other):
-    first, last = sorted((one, other))
-    assert parse_range(f" {first} - {last}") == range(first, last + 1)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "20000", "20000-", "30000-20000", "80-90", "65000-65536", "a-b", "1-2-3", "-1-5"]
-)
-def test_what_is_no_range_is_an_error_with_an_example(text):
-    with pytest.raises(ConfigError, match=r"ports\.range") as caught:
-        parse_range(text)
-    assert caught.value.hint is not None
-    assert "20000-29999" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from rolltop.lifecycle.directory import (
     create_run_directory,
     point_latest,
     render_metadata,
-    write_text,
 )
 from rolltop.model.run import RunIdentity
 
@@ -44,13 +42,6 @@ def test_a_parent_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
         create_run_directory(tmp_path / "file" / "x")
-
-
-def test_files_are_written_whole_and_private(tmp_path: Path) -> None:
-    write_text(tmp_path / "deep" / "a.txt", "text")
-    assert (tmp_path / "deep" / "a.txt").read_text() == "text"
-    assert stat.S_IMODE((tmp_path / "deep" / "a.txt").stat().st_mode) & 0o137 == 0
-    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]
 
 
 def test_metadata_keeps_the_offset_and_redacts(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rolltop.errors import ConfigError
 from rolltop.model.target import TargetGroup
-from rolltop.prometheus.file_sd import write_atomic, write_targets
+from rolltop.prometheus.file_sd import write_targets
 from rolltop.prometheus.results import parse_duration
 from rolltop.prometheus.scrape import (
     NOTHING,
@@ -166,11 +166,3 @@ def test_bad_targets_leave_what_was_there(tmp_path):
     with pytest.raises(ConfigError):
         write_targets(folder, [TargetGroup(("nonsense",))])
     assert (folder / "workers.json").read_bytes() == before
-
-
-def test_a_write_that_fails_leaves_no_trace(tmp_path):
-    staging = tmp_path / "staging"
-    staging.mkdir()
-    with pytest.raises(OSError, match="absent"):
-        write_atomic(tmp_path / "absent/x.json", "[]", staging=staging)
-    assert list(staging.iterdir()) == []

@@ -86,10 +86,9 @@ def _print_plan(prepared: PreparedRun, *, as_json: bool) -> int:
     from rich.text import Text
 
     from rolltop.launch.plan_text import describe_plan, render_plan
-    from rolltop.model.redact import redact
 
     if as_json:
-        print(redact(render_plan(prepared.plan)), end="")
+        print(render_plan(prepared.plan), end="")
         return 0
     console = Console()
     for warning in prepared.plan.warnings:
@@ -99,7 +98,7 @@ def _print_plan(prepared: PreparedRun, *, as_json: bool) -> int:
         for column in table.columns:
             shown.add_column(column, overflow="fold")
         for row in table.rows:
-            shown.add_row(*(Text(redact(cell)) for cell in row))
+            shown.add_row(*(Text(cell) for cell in row))
         console.print(shown, "")
     return 0
 

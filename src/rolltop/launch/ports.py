@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import random
-import re
 import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rolltop.errors import ConfigError, PortError
+from rolltop.errors import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,23 +23,6 @@ FIRST, LAST = 1024, 65535
 PREFERRED = range(20_000, 30_000)
 """Below the ephemeral range of Linux, from which any outgoing connection may take a port."""
 _EPHEMERAL_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-
-
-def parse_range(text: str) -> range:
-    """Return the ports of ``ports.range``, ``"20000-29999"``, both ends included.
-
-    Raises:
-        ConfigError: if it is no range of ports between 1024 and 65535.
-    """
-    found = re.fullmatch(r"\s*(\d{1,5})\s*-\s*(\d{1,5})\s*", text)
-    if found is not None:
-        first, last = int(found[1]), int(found[2])
-        if FIRST <= first <= last <= LAST:
-            return range(first, last + 1)
-    raise ConfigError(
-        f"ports.range: {text!r} is not a range of ports",
-        hint=f"two numbers between {FIRST} and {LAST}, for example ports.range=20000-29999",
-    )
 
 
 def default_range(ephemeral: str | None = None) -> range:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rolltop.model.run import RunIdentity
 
-_MODE_FILE = 0o640
 LATEST = "latest"
 
 
@@ -47,21 +46,6 @@ def create_run_directory(run_dir: Path) -> RunPaths:
             hint="choose a run.dir in a folder that you may write to",
         ) from error
     return paths
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all, mode 0640."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE_FILE), "w"
-        ) as file:
-            file.write(text)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def render_metadata(identity: RunIdentity, run_dir: Path) -> str:

@@ -156,6 +156,7 @@ class RunDriver:
                 if not (error.port_taken and tries_left and process.port is not None):
                     raise
                 self._events.append("port_taken", process=process.name, port=process.port)
+                await self._supervisor.stop([process.name])  # until nothing of it is left
                 process = self._run.replace_port(process)
                 write_plan(self._run)
         self._starting.discard(process.name)

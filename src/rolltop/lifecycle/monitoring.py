@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rolltop.catalogue.aliases import canonical_service
 from rolltop.catalogue.rules import render_rules
 from rolltop.errors import DependencyError, LaunchError, RolltopError
-from rolltop.lifecycle.directory import write_text
+from rolltop.files import replace_file
 from rolltop.model.plan import HealthCheck, HealthKind, ProcessPlan, Role
 from rolltop.prometheus.binary import find_prometheus
 from rolltop.prometheus.file_sd import write_targets
@@ -107,7 +107,7 @@ class RunPrometheus:
 
     def _write_files(self) -> None:
         run, telemetry = self._run, self._run.config.telemetry
-        write_text(
+        replace_file(
             run.paths.prometheus_config,
             render_config(
                 worker_interval_s=telemetry.worker_interval_s,
@@ -115,7 +115,7 @@ class RunPrometheus:
                 rule_interval_s=telemetry.rule_interval_s,
             ),
         )
-        write_text(
+        replace_file(
             run.paths.rules / "rolltop.yml",
             render_rules(
                 interval_s=telemetry.rule_interval_s,

@@ -9,12 +9,13 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rolltop.files import replace_file
 from rolltop.launch.plan import plan, ports_needed
 from rolltop.launch.plan_text import render_plan
-from rolltop.launch.ports import PortLeases, parse_range
-from rolltop.lifecycle.directory import create_run_directory, render_metadata, write_text
+from rolltop.launch.ports import PortLeases
+from rolltop.lifecycle.directory import create_run_directory, render_metadata
 from rolltop.lifecycle.events import utc_now
-from rolltop.model.redact import redact, redact_argv
+from rolltop.model.redact import redact_argv
 from rolltop.model.run import RunIdentity, RunPaths
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def prepare(config: RunConfig, command: Sequence[str], *, cwd: Path) -> Prepared
     """
     identity = new_identity(config, command)
     paths = RunPaths(cwd / config.run.dir)
-    leases = PortLeases(parse_range(config.ports.range) if config.ports.range else None)
+    leases = PortLeases(config.ports.allowed())
     ports = leases.lease(ports_needed(config))
     launch = plan(config, identity=identity, paths=paths, ports=ports, node=node_name())
     return PreparedRun(config, identity, paths, leases, ports, launch)
@@ -105,8 +106,8 @@ def write_run_files(run: PreparedRun) -> None:
     existed = run.paths.run_dir.exists()
     create_run_directory(run.paths.run_dir)
     try:
-        write_text(run.paths.config, redact(run.config.resolved_yaml()))
-        write_text(run.paths.metadata, render_metadata(run.identity, run.paths.run_dir))
+        replace_file(run.paths.config, run.config.redacted_yaml())
+        replace_file(run.paths.metadata, render_metadata(run.identity, run.paths.run_dir))
         write_plan(run)
     except OSError:
         if not existed:
@@ -116,9 +117,9 @@ def write_run_files(run: PreparedRun) -> None:
 
 def write_plan(run: PreparedRun) -> None:
     """Write ``plan.json`` and the files that the processes read."""
-    write_text(run.paths.plan, redact(render_plan(run.plan)))
+    replace_file(run.paths.plan, render_plan(run.plan))
     for name, text in run.plan.files.items():
-        write_text(run.paths.run_dir / name, text)
+        replace_file(run.paths.run_dir / name, text)
 
 
 def user_name() -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rolltop.files import replace_file
 from rolltop.prometheus.scrape import target_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rolltop.model.target import TargetGroup
 
@@ -33,32 +31,4 @@ def write_targets(folder: Path, groups: Sequence[TargetGroup]) -> None:
     files = target_files(groups)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        write_atomic(folder / name, text)
-
-
-def write_atomic(path: Path, text: str, *, staging: Path | None = None, mode: int = MODE) -> None:
-    """Put a file in its place by a rename, whole or not at all.
-
-    The temporary file lies in another folder: Prometheus reads every file of a folder again at
-    each event in it, and would read one with a matching name.
-
-    Args:
-        path: The file, replaced if it exists.
-        text: What it holds.
-        staging: A folder on the same file system, by default the one above ``path``'s.
-        mode: Its permissions, whatever the umask.
-
-    Raises:
-        OSError: It cannot be written; what was there before is untouched.
-    """
-    staging = path.parent.parent if staging is None else staging
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=staging)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            os.fchmod(file.fileno(), mode)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+        replace_file(folder / name, text, mode=MODE, staging=folder.parent)

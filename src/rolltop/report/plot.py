@@ -13,10 +13,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from rolltop.catalogue.panel import Kind
+from rolltop.files import replace_file
 from rolltop.report import style
-from rolltop.report.axes import draw_panel
+from rolltop.report.axes import bars_from, draw_panel
 from rolltop.report.collect import PanelData
-from rolltop.report.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +147,7 @@ def _box(
     """Return the axes' box as shares of the figure; ``top`` in inches from the bottom."""
     width, height = figure.get_size_inches()
     bars = data.panel.kind is Kind.BARS and not data.empty
-    left = style.LEFT_BARS if bars else style.LEFT
+    left = bars_from(data) if bars else style.LEFT
     right = _RIGHT_BARS if bars or data.empty else _LEGEND
     x = _MARGIN + column * _CELL + left
     y = top - _ABOVE - axes_height

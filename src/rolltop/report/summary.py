@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rolltop.files import replace_file
 from rolltop.model.redact import redact
 from rolltop.model.run import Outcome
-from rolltop.report.files import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,7 +295,7 @@ def write_summary(path: Path, summary: RunSummary) -> None:
     Raises:
         OSError: the folder cannot be written.
     """
-    replace_file(path, render_summary(summary).encode())
+    replace_file(path, render_summary(summary))
 
 
 def read_summary(path: Path) -> RunSummary:
