@@ -133,14 +133,14 @@ class RunDriver:
         await self.prometheus.start()
         plan = self._run.plan
         services = plan.of_role(Role.SERVICE)
-        self._view.phase(f"starting {len(services)} services")
+        self._view.phase(f"starting {_counted(len(services), 'service')}")
         await _all(self._start(process) for process in services)
         for process in self._run.plan.of_role(Role.SCHEDULER):
             self._view.phase("starting the scheduler")
             await self._start(process)
         await self.prometheus.discovered()
         workers = self._run.plan.of_role(Role.WORKER)
-        self._view.phase(f"driving with {len(workers)} workers")
+        self._view.phase(f"driving with {_counted(len(workers), 'worker')}")
         self._working = {process.name for process in workers}
         self.started_s = time.time()
         await _all(self._start(process) for process in workers)
@@ -205,6 +205,7 @@ class RunDriver:
         return RunStatus(
             counts=counts,
             elapsed_s=time.time() - started_s,
+            at_once=min(counts.requested, self._run.config.topology().capacity),
             busiest=busiest[0] if busiest else None,
             busiest_queue=busiest[1] if busiest else None,
         )
@@ -240,3 +241,8 @@ async def _all(works: Iterable[Coroutine[object, object, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return ``1 worker``, ``2 workers``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

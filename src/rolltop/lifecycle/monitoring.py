@@ -20,18 +20,23 @@ from rolltop.prometheus.query import Prometheus
 from rolltop.prometheus.scrape import render_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rolltop.launch.diagnosis import ProcessExit
     from rolltop.launch.supervisor import Supervisor
     from rolltop.lifecycle.events import EventLog
     from rolltop.lifecycle.prepare import PreparedRun
+    from rolltop.model.series import Series
     from rolltop.prometheus.binary import Binary
 
 NAME = "prometheus"
 _RESTARTS_MAX = 3
 _START_TIMEOUT_S = 30.0
-_BUSIEST = 'sum by (service) (alpasim_rpc_queue_depth_at_start_latest{{run_uuid="{uuid}"}})'
+_QUEUES = 'sum by (service) (alpasim_rpc_queue_depth_at_start_latest{{run_uuid="{uuid}"}})'
+_BUSY = (
+    "avg by (service) (sum by (service, endpoint)"
+    ' (rate(rolltop_rpc_endpoint_service_seconds_total{{run_uuid="{uuid}"}}[15s])))'
+)
 _BUSIEST_EVERY_S = 2.0
 _ASK_TIMEOUT_S = 1.0
 _PORTS_TRIED = 3
@@ -184,7 +189,7 @@ class RunPrometheus:
             self._without(f"Prometheus {reason} and does not start again: {error}")
 
     async def busiest(self) -> tuple[str, float] | None:
-        """Return the service with the most calls in flight, and their number."""
+        """Return the busiest service and its calls in flight, None where nothing is known."""
         now = time.monotonic()
         if self.up and now - self._asked_s >= _BUSIEST_EVERY_S:
             self._asked_s = now
@@ -192,13 +197,20 @@ class RunPrometheus:
         return self._busiest
 
     def _ask_busiest(self) -> tuple[str, float] | None:
+        """Ask whose instances serve most; where none says so, which is called most."""
+        uuid = self._run.identity.run_uuid
         try:
             with self._asking() as client:
-                found = client.query(_BUSIEST.format(uuid=self._run.identity.run_uuid))
+                queues = _by_service(client.query(_QUEUES.format(uuid=uuid)))
+                busy = _by_service(client.query(_BUSY.format(uuid=uuid)))
         except RolltopError:
             return None
-        depths = {s.labels.get("service", ""): float(s.values[-1]) for s in found if s.values.size}
-        if not depths or max(depths.values()) <= 0:
+        ranked = {name: busy[name] for name in queues if busy.get(name)} or queues
+        if not ranked or max(ranked.values()) <= 0:
             return None
-        name = max(depths, key=lambda service: depths[service])
-        return canonical_service(name), depths[name]
+        name = max(ranked, key=lambda service: ranked[service])
+        return canonical_service(name), queues[name]
+
+
+def _by_service(found: Sequence[Series]) -> dict[str, float]:
+    return {s.labels.get("service", ""): float(s.values[-1]) for s in found if s.values.size}

@@ -20,10 +20,14 @@ _PLAIN_EVERY_S = 10.0
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The state of a run at a moment; ``elapsed_s`` counts from the first worker's start."""
+    """The state of a run at a moment.
+
+    ``elapsed_s`` counts from the first worker's start; ``at_once`` rollouts go on together.
+    """
 
     counts: RolloutCounts
     elapsed_s: float
+    at_once: int = 1
     busiest: str | None = None
     busiest_queue: float | None = None
 
@@ -34,8 +38,11 @@ class RunStatus:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds left at the speed so far, None before the first rollout has ended."""
-        if not self.counts.finished:
+        """Seconds left at the speed so far, None before a first round of rollouts has ended.
+
+        All of a round start together and end together: a speed before its end would be too low.
+        """
+        if self.counts.finished < max(1, self.at_once):
             return None
         left = max(0, self.counts.requested - self.counts.finished)
         return self.elapsed_s / self.counts.finished * left
