@@ -50,9 +50,11 @@ def main() -> None:
 
 def _main(arguments: list[str]) -> int:
     try:
-        return int(app(arguments, prog_name="rolltop", standalone_mode=False) or 0)
+        status = int(app(arguments, prog_name="rolltop", standalone_mode=False) or 0)
+        sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 (the last border: each becomes an exit status)
         return _status_of(error)
+    return status
 
 
 def _status_of(error: BaseException) -> int:
@@ -68,7 +70,7 @@ def _status_of(error: BaseException) -> int:
         status = ExitStatus.USAGE
     elif isinstance(error, typer.Abort | KeyboardInterrupt):
         status = ExitStatus.CANCELLED
-    elif isinstance(error, BrokenPipeError):
+    elif isinstance(error, BrokenPipeError | SystemExit):  # the latter is what rich makes of it
         _silence_stdout()
     else:
         status = _our_fault(error)
