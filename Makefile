@@ -14,7 +14,7 @@ DEMO_ARGS ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup demo check format test test-bare bench docs docs-reference clean
+.PHONY: help setup demo check format test acceptance test-bare bench docs docs-reference clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,10 @@ format: setup ## Rewrite the sources as ruff wants them
 	$(BIN)/ruff format .
 
 test: setup ## Run the tests
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/pytest --ignore=tests/acceptance $(PYTEST_ARGS)
+
+acceptance: setup ## Run what takes whole runs of minutes: slow services, failing calls
+	@$(BIN)/pytest tests/acceptance $(PYTEST_ARGS)
 
 test-bare: ## Run demo and tests as a user who has nothing (see scripts/test_bare)
 	@scripts/test_bare
