@@ -19,6 +19,7 @@ def test_a_steady_run_is_estimated_with_its_error() -> None:
     assert found.reason is None
     assert found.steady == pytest.approx(STEPS / 30, rel=0.05)
     assert found.half_width is not None
+    assert found.steady is not None
     assert 0 < found.half_width < 0.1 * found.steady
     assert found.confidence == 0.95
 

@@ -17,6 +17,8 @@ from tests.report.shapes import START_S, empty, filled, with_values
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.figure import Figure
+
 HEADER = PlotHeader("demo", ("run 0f3a92c1 · 12 of 12 rollouts", "3.8 ± 0.1 s per rollout"))
 MANY = [f"renderer-{i}" for i in range(64)]
 LONG = [f"a-service-with-a-rather-long-name-of-its-own-{i}" for i in range(9)]
@@ -53,9 +55,13 @@ def test_every_text_can_be_read(shape: str) -> None:
     assert read_figure(figure) == Reading(overlapping=[], outside=[], over_data=[])
 
 
-def test_every_panel_has_its_title_and_its_unit() -> None:
-    figure = build_sheet(filled(), HEADER, course()).figure
+@pytest.fixture(scope="module")
+def figure() -> Figure:
+    """The sheet of a run, to be looked at only."""
+    return build_sheet(filled(), HEADER, course(90, 12)).figure
 
+
+def test_every_panel_has_its_title_and_its_unit(figure: Figure) -> None:
     assert [axes.get_title(loc="left") for axes in figure.axes] == [p.title for p in PANELS]
     for axes, panel in zip(figure.axes, PANELS, strict=True):
         unit = axes.get_ylabel() or axes.get_xlabel()
@@ -71,18 +77,17 @@ def test_an_empty_panel_says_its_unit_and_why() -> None:
 
 
 def test_a_failed_panel_shows_its_error_beside_the_others() -> None:
-    data = filled()
-    data[3] = PanelData(PANELS[3], reason="the query failed: refused", failed=True)
+    data = some(filled())
+    data[3] = PanelData(data[3].panel, reason="the query failed: refused", failed=True)
     figure = build_sheet(data, HEADER, course()).figure
 
     assert [t.get_text() for t in figure.axes[3].texts] == ["the query failed: refused"]
     drawn = [axes for axes in figure.axes if axes.lines or axes.collections or axes.patches]
-    assert len(drawn) == len(PANELS) - 1
-    assert panel_report(data).empty == {PANELS[3].title: "the query failed: refused"}
+    assert len(drawn) == len(data) - 1
+    assert panel_report(data).empty == {data[3].panel.title: "the query failed: refused"}
 
 
-def test_a_service_has_one_colour_in_all_panels() -> None:
-    figure = build_sheet(filled(), HEADER, course()).figure
+def test_a_service_has_one_colour_in_all_panels(figure: Figure) -> None:
     colours = {
         line.get_color()
         for axes in figure.axes
@@ -95,7 +100,9 @@ def test_a_service_has_one_colour_in_all_panels() -> None:
 
 
 def test_a_crowd_is_counted_not_listed() -> None:
-    figure = build_sheet(filled(MANY), HEADER, course()).figure
+    keys = {"calls", "endpoint_service"}
+    crowd = [d for d in filled(MANY) if d.panel.key in keys]
+    figure = build_sheet(crowd, HEADER, course()).figure
     by_title = {axes.get_title(loc="left"): axes for axes in figure.axes}
     lines = by_title["Calls per second"]
     legend = lines.get_legend()
@@ -108,8 +115,8 @@ def test_a_crowd_is_counted_not_listed() -> None:
     assert bars.get_yticklabels()[-1].get_text() == "and 56 smaller"
 
 
-def test_the_time_axis_is_the_runs_own_with_the_warm_up_shaded() -> None:
-    axes = build_sheet(filled(), HEADER, course(90, 12)).figure.axes[0]
+def test_the_time_axis_is_the_runs_own_with_the_warm_up_shaded(figure: Figure) -> None:
+    axes = figure.axes[0]
 
     assert axes.get_xlim() == (0, 90)
     assert [label.get_text() for label in axes.get_xticklabels()][:3] == ["0", "20 s", "40 s"]
@@ -119,9 +126,27 @@ def test_the_time_axis_is_the_runs_own_with_the_warm_up_shaded() -> None:
 
 
 def test_values_start_at_zero() -> None:
-    figure = build_sheet(with_values([100.0, 101.0, 100.5]), HEADER, course(3)).figure
+    figure = build_sheet(some(with_values([100.0, 101.0, 100.5])), HEADER, course(3)).figure
 
     assert {axes.get_ylim()[0] for axes in figure.axes if axes.get_ylabel()} == {0.0}
+
+
+def test_a_peak_at_the_start_is_cut_off_and_said_so() -> None:
+    start = [4.0, 3.0, *np.full(30, 0.5)]
+    later = [*np.full(30, 0.5), 4.0, 0.5]
+    key = "rpc_mean"
+    ceilings: list[float] = []
+    legends: list[list[str]] = []
+    for values in (start, later):
+        data = [d for d in with_values(values) if d.panel.key == key]
+        (axes,) = build_sheet(data, HEADER, course(32)).figure.axes
+        legend = axes.get_legend()
+        assert legend is not None
+        ceilings.append(axes.get_ylim()[1])
+        legends.append([text.get_text() for text in legend.get_texts()])
+
+    assert ceilings == pytest.approx([0.54, 4.32])
+    assert legends == [["starts with 4", "renderer"], ["renderer"]]
 
 
 @pytest.mark.parametrize(
@@ -159,6 +184,6 @@ def test_a_name_is_text_not_mathematics(tmp_path: Path) -> None:
 def test_the_plot_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "absent" / "plot.png"
     with pytest.raises(OSError, match="absent"):
-        draw_plot(path, filled(), HEADER, course())
+        draw_plot(path, some(filled()), HEADER, course())
 
     assert list(tmp_path.iterdir()) == []

@@ -43,6 +43,9 @@ NODE = Source("alpasim-node", "node exporter")
 GPU = Source("alpasim-dcgm", "GPU exporter")
 ANY = Source("", "target")
 
+HOLD_S = 60.0
+"""Seconds for which at least a series that ended still counts in what is said so far."""
+
 
 @dataclass(frozen=True)
 class Threshold:
@@ -54,7 +57,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """PromQL with ``$run``, ``$window``, ``$range`` open, and a legend with ``{label}`` fields."""
+    """PromQL with ``$run``, ``$window``, ``$hold``, ``$range`` open, a legend with ``{label}``s."""
 
     promql: str
     legend: str
@@ -65,11 +68,13 @@ class PanelQuery:
         Args:
             selector: label matchers such as ``run_uuid="..."``; empty matches everything.
             window_s: seconds for ``rate()`` over time.
-            range_s: seconds of the whole run, for values over all of it.
+            range_s: seconds of the whole run, for values over all of it. A quarter of it, and a
+                minute at least, is for how long the last value of a worker that left still counts.
         """
-        text = self.promql.replace("$window", duration(window_s)).replace(
-            "$range", duration(range_s)
-        )
+        text = self.promql
+        times = {"$window": window_s, "$range": range_s, "$hold": max(HOLD_S, range_s / 4)}
+        for name, seconds in times.items():
+            text = text.replace(name, duration(seconds))
         if not selector:
             text = text.replace(",$run", "")
         return text.replace("$run", selector)
@@ -90,9 +95,10 @@ class _Labels(dict[str, str]):
 class Panel:
     """One panel.
 
-    ``series`` are the names without which it is empty; ``empty_reason`` says what it means that
-    they are absent although their source answered. ``colour_by`` is the label whose value picks
-    the colour, so that a service looks the same everywhere; empty: the legend picks it.
+    ``description`` says what it shows and how to read it. ``series`` are the names without which
+    it is empty; ``empty_reason`` says what it means that they are absent although their source
+    answered. ``colour_by`` is the label whose value picks the colour, so that a service looks the
+    same everywhere; empty: the legend picks it.
     """
 
     key: str
@@ -102,12 +108,12 @@ class Panel:
     queries: tuple[PanelQuery, ...]
     series: tuple[str, ...]
     empty_reason: str
+    description: str
     kind: Kind = Kind.LINES
     source: Source = WORKER
     colour_by: str = "service"
     thresholds: tuple[Threshold, ...] = ()
     y_max: float | None = None
-    description: str = ""
 
 
 def duration(seconds: float) -> str:

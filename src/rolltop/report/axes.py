@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from rolltop.catalogue.panel import Kind
@@ -26,10 +27,16 @@ LEGENDS = 10
 BARS = 8
 """Bars of a panel; the rest is counted."""
 LEGEND_CHARS = 23
-BAR_CHARS = 30
+BAR_CHARS = 40
 REASON_CHARS = 66
+START = 0.2
+"""Share of a panel's time that is its start."""
+PEAK = 2.5
+"""How many times the rest a peak at the start has to be to be cut off."""
 SIZE = 8.0
 """Points of the smallest text."""
+LETTER = 0.07
+"""Inches that a letter of that size takes, at the most, in the mean of a word."""
 BELOW = 0.3
 BESIDE = 0.5
 """Inches from the axes to the middle of their label."""
@@ -46,7 +53,7 @@ def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colou
         _draw_reason(axes, data)
         return
     bars = data.panel.kind is Kind.BARS
-    _draw_title(axes, data.panel.title, style.LEFT_BARS - style.LEFT if bars else 0.0)
+    _draw_title(axes, data.panel.title, bars_from(data) - style.LEFT if bars else 0.0)
     _draw_frame(axes)
     factor, unit = style.scaled(data.panel.unit, _largest(data))
     if bars:
@@ -65,8 +72,16 @@ def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colou
         for t in data.panel.thresholds
     ]
     _draw_time(axes, course)
-    _draw_values(axes, data.panel.y_max)
+    peak = _draw_values(axes, data, factor)
+    if peak is not None:
+        entries.insert(0, (Line2D([], [], lw=0), f"starts with {style.number(peak)}"))
     _draw_legend(axes, entries)
+
+
+def bars_from(data: PanelData) -> float:
+    """Return the inches from the begin of a cell to its bars: their names stand in between."""
+    longest = max(len(_shortened(line.legend, BAR_CHARS)) for line in data.lines)
+    return max(style.LEFT, 0.25 + LETTER * max(longest, len("and 99 smaller")))
 
 
 def _draw_title(axes: Axes, text: str, outside: float = 0.0) -> None:
@@ -199,12 +214,29 @@ def _draw_time(axes: Axes, course: Course) -> None:
     axes.grid(visible=True, color=style.GRID, lw=0.6)
 
 
-def _draw_values(axes: Axes, y_max: float | None) -> None:
-    """Draw the value axis from zero: a small change must not look like a large one."""
-    top = max(axes.dataLim.y1, 0.0) * 1.08
-    axes.set_ylim(0, max(y_max or 0.0, top) or 1.0)
+def _draw_values(axes: Axes, data: PanelData, factor: float) -> float | None:
+    """Draw the value axis from zero: a small change must not look like a large one.
+
+    A peak at the very start, of first calls that are slow, would press the rest flat: it is cut
+    off, and returned, in the axis' unit, so that it is said.
+    """
+    first, rest = _start_and_rest(data)
+    peak = max(first, rest)
+    cut = first > PEAK * rest > 0
+    top = (rest if cut else peak) * factor * 1.08
+    axes.set_ylim(0, max((data.panel.y_max or 0.0) * factor, top) or 1.0)
     axes.yaxis.set_major_locator(_few())
     axes.yaxis.set_major_formatter(lambda value, _: style.number(value))
+    return first * factor if cut else None
+
+
+def _start_and_rest(data: PanelData) -> tuple[float, float]:
+    """Return the largest value at the start and after it, of lines or of their stack."""
+    grid = np.unique(np.concatenate([line.t_s for line in data.lines]))
+    layers = np.vstack([_on_grid(line, grid) for line in data.lines])
+    height = layers.sum(axis=0) if data.panel.kind is Kind.STACK else layers.max(axis=0)
+    split = int(np.searchsorted(grid, grid[0] + START * (grid[-1] - grid[0]), side="right"))
+    return float(height[:split].max()), float(height[split:].max(initial=0.0))
 
 
 def _draw_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:

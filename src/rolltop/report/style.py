@@ -15,8 +15,7 @@ EMPTY = "#f7f8fa"
 FAULT = "#b3261e"
 
 LEFT = 0.68
-LEFT_BARS = 2.15
-"""Inches from the begin of a cell to its axes; bars have their names there."""
+"""Inches from the begin of a cell to its axes."""
 
 _FIXED = {
     "renderer": "#0072b2",

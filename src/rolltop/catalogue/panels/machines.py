@@ -22,6 +22,7 @@ MACHINES: tuple[Panel, ...] = (
         ),
         series=("namedprocess_namegroup_cpu_seconds_total",),
         empty_reason="the process exporter found no process of the run",
+        description="Cores that the processes of a service use.",
     ),
     Panel(
         key="process_memory",
@@ -39,6 +40,7 @@ MACHINES: tuple[Panel, ...] = (
         ),
         series=("namedprocess_namegroup_memory_bytes",),
         empty_reason="the process exporter found no process of the run",
+        description="Memory that the processes of a service hold; shared pages count in each.",
     ),
     Panel(
         key="node_cpu",
@@ -56,6 +58,7 @@ MACHINES: tuple[Panel, ...] = (
         series=("node_cpu_seconds_total",),
         empty_reason="the node exporter does not report CPU",
         y_max=1.05,
+        description="All processes of a node, also those of others.",
     ),
     Panel(
         key="node_memory",
@@ -74,6 +77,7 @@ MACHINES: tuple[Panel, ...] = (
         series=("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
         empty_reason="the node exporter does not report memory",
         y_max=1.05,
+        description="Memory of a node that is not available any more.",
     ),
     Panel(
         key="gpu_utilisation",
@@ -91,6 +95,7 @@ MACHINES: tuple[Panel, ...] = (
         series=("DCGM_FI_DEV_GPU_UTIL",),
         empty_reason="the GPU exporter does not report utilisation",
         y_max=105.0,
+        description="Share of time that a GPU ran anything.",
     ),
     Panel(
         key="gpu_memory",
@@ -104,6 +109,7 @@ MACHINES: tuple[Panel, ...] = (
         ),
         series=("DCGM_FI_DEV_FB_USED",),
         empty_reason="the GPU exporter does not report memory",
+        description="More than 90 % of what a GPU has is too close to its end.",
     ),
 )
 
@@ -118,6 +124,7 @@ TELEMETRY: tuple[Panel, ...] = (
         queries=(PanelQuery("sum by (job) (up{$run})", "{job}"),),
         series=("up",),
         empty_reason="Prometheus scraped nothing",
+        description="Workers and exporters that answered the last scrape.",
     ),
     Panel(
         key="scrape_duration",
@@ -133,6 +140,7 @@ TELEMETRY: tuple[Panel, ...] = (
         ),
         series=("scrape_duration_seconds",),
         empty_reason="Prometheus scraped nothing",
+        description="A page that takes long to answer is a busy worker.",
     ),
     Panel(
         key="samples",
@@ -144,5 +152,6 @@ TELEMETRY: tuple[Panel, ...] = (
         queries=(PanelQuery("max by (job) (scrape_samples_scraped{$run})", "{job}"),),
         series=("scrape_samples_scraped",),
         empty_reason="Prometheus scraped nothing",
+        description="Series of the largest page; more than 550 from a worker are too many.",
     ),
 )

@@ -50,3 +50,20 @@ def mean_by_endpoint(seconds: str) -> PanelQuery:
         " / (sum by (service, endpoint) (increase(rolltop_rpc_calls_total{$run}[$range])) > 0)",
         "{endpoint}",
     )
+
+
+def so_far(series: str, matchers: str = "", *, by: str = "") -> str:
+    """Return a counter's count so far; that of a worker that has left still counts."""
+    grouped = f"sum by ({by})" if by else "sum"
+    selector = f"{matchers},$run" if matchers else "$run"
+    return f"{grouped} (last_over_time({series}{{{selector}}}[$hold]))"
+
+
+def mean_so_far(series: str, *, by: str = "") -> str:
+    """Return the mean of a histogram since the start; absent where it has no observation."""
+    return f"{so_far(f'{series}_sum', by=by)} / ({so_far(f'{series}_count', by=by)} > 0)"
+
+
+def p95_so_far(series: str) -> str:
+    """Return the 95th percentile of a histogram since the start."""
+    return f"histogram_quantile(0.95, {so_far(f'{series}_bucket', by='le')})"

@@ -9,6 +9,7 @@ from rolltop.catalogue.panels.parts import (
     mean_by_endpoint,
     mean_by_service,
     p95_by_service,
+    so_far,
 )
 
 SERVICES: tuple[Panel, ...] = (
@@ -45,6 +46,7 @@ SERVICES: tuple[Panel, ...] = (
         ),
         series=("alpasim_rpc_duration_seconds_count",),
         empty_reason=NO_CALL,
+        description="Calls that ended, of all workers.",
     ),
     Panel(
         key="rpc_mean",
@@ -54,6 +56,7 @@ SERVICES: tuple[Panel, ...] = (
         queries=(mean_by_service("alpasim_rpc_duration_seconds"),),
         series=("alpasim_rpc_duration_seconds_sum",),
         empty_reason=NO_CALL,
+        description="As the caller sees it: waiting, serving and the way there and back.",
     ),
     Panel(
         key="rpc_p95",
@@ -63,6 +66,7 @@ SERVICES: tuple[Panel, ...] = (
         queries=(p95_by_service("alpasim_rpc_duration_seconds"),),
         series=("alpasim_rpc_duration_seconds_bucket",),
         empty_reason=NO_CALL,
+        description="As the caller sees it: waiting, serving and the way there and back.",
     ),
     Panel(
         key="server_queue",
@@ -72,6 +76,7 @@ SERVICES: tuple[Panel, ...] = (
         queries=(mean_by_service("rolltop_rpc_server_queue_seconds"),),
         series=("rolltop_rpc_server_queue_seconds_sum",),
         empty_reason=NO_SERVER_TIME,
+        description="From a call's arrival to its turn: what more instances would shorten.",
     ),
     Panel(
         key="server_service",
@@ -81,6 +86,7 @@ SERVICES: tuple[Panel, ...] = (
         queries=(mean_by_service("rolltop_rpc_server_service_seconds"),),
         series=("rolltop_rpc_server_service_seconds_sum",),
         empty_reason=NO_SERVER_TIME,
+        description="From a call's turn to its answer: what a faster service would shorten.",
     ),
     Panel(
         key="queue_depth",
@@ -109,16 +115,19 @@ SERVICES: tuple[Panel, ...] = (
         unit="calls or attempts",
         section=Section.SERVICES,
         queries=(
-            PanelQuery('sum(alpasim_rollouts_total{status="failed",$run})', "failed attempts"),
+            PanelQuery(so_far("alpasim_rollouts_total", 'status="failed"'), "failed attempts"),
             PanelQuery(
-                "sum by (service, code) (rolltop_rpc_failures_total{$run})", "{service} {code}"
+                so_far("rolltop_rpc_failures_total", by="service, code") + " > 0",
+                "{service} {code}",
             ),
             PanelQuery(
-                "sum by (service) (rolltop_rpc_retries_total{$run}) > 0", "{service} retried"
+                so_far("rolltop_rpc_retries_total", by="service") + " > 0",
+                "{service} retried",
             ),
         ),
         series=("alpasim_rollouts_total", "rolltop_rpc_failures_total"),
         empty_reason="no worker counted failures",
+        description="Attempts at a rollout that failed, and the calls behind them.",
     ),
     Panel(
         key="endpoint_service",
@@ -140,6 +149,7 @@ SERVICES: tuple[Panel, ...] = (
         queries=(mean_by_endpoint("rolltop_rpc_endpoint_queue_seconds_total"),),
         series=("rolltop_rpc_endpoint_queue_seconds_total", "rolltop_rpc_calls_total"),
         empty_reason=NO_SERVER_TIME,
+        description="Rollouts that are unevenly spread over the instances stand out here.",
     ),
     Panel(
         key="method_mean",
@@ -153,11 +163,12 @@ SERVICES: tuple[Panel, ...] = (
                 " (increase(alpasim_rpc_duration_seconds_sum{$run}[$range]))"
                 " / (sum by (service, method)"
                 " (increase(alpasim_rpc_duration_seconds_count{$run}[$range])) > 0)",
-                "{method}",
+                "{service} {method}",
             ),
         ),
         series=("alpasim_rpc_duration_seconds_sum",),
         empty_reason=NO_CALL,
+        description="Which of a service's methods takes the time.",
     ),
     Panel(
         key="method_p95",
@@ -169,10 +180,11 @@ SERVICES: tuple[Panel, ...] = (
             PanelQuery(
                 "histogram_quantile(0.95, sum by (le, service, method)"
                 " (increase(alpasim_rpc_duration_seconds_bucket{$run}[$range])))",
-                "{method}",
+                "{service} {method}",
             ),
         ),
         series=("alpasim_rpc_duration_seconds_bucket",),
         empty_reason=NO_CALL,
+        description="Which of a service's methods takes long now and then.",
     ),
 )

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section
-from rolltop.catalogue.panels.parts import NO_CALL, NO_STEP, quantiles
+from rolltop.catalogue.panels.parts import (
+    NO_CALL,
+    NO_STEP,
+    mean_so_far,
+    p95_so_far,
+    quantiles,
+    so_far,
+)
+
+_COMPLETED = 'status="completed"'
 
 SPEED: tuple[Panel, ...] = (
     Panel(
@@ -12,9 +21,9 @@ SPEED: tuple[Panel, ...] = (
         unit="rollouts",
         section=Section.SPEED,
         queries=(
-            PanelQuery('sum(alpasim_rollouts_total{status="completed",$run})', "completed"),
-            PanelQuery('sum(alpasim_rollouts_total{status="failed",$run})', "failed attempts"),
-            PanelQuery("sum(rolltop_rollouts_abandoned_total{$run})", "abandoned"),
+            PanelQuery(so_far("alpasim_rollouts_total", _COMPLETED), "completed"),
+            PanelQuery(so_far("alpasim_rollouts_total", 'status="failed"'), "failed attempts"),
+            PanelQuery(so_far("rolltop_rollouts_abandoned_total"), "abandoned"),
         ),
         series=("alpasim_rollouts_total", "rolltop_rollouts_abandoned_total"),
         empty_reason="no worker counted rollouts",
@@ -27,8 +36,8 @@ SPEED: tuple[Panel, ...] = (
         section=Section.SPEED,
         queries=(
             PanelQuery(
-                "max(alpasim_simulation_elapsed_seconds{$run})"
-                ' / (sum(alpasim_rollouts_total{status="completed",$run}) > 0)',
+                "max(last_over_time(alpasim_simulation_elapsed_seconds{$run}[$hold]))"
+                f" / ({so_far('alpasim_rollouts_total', _COMPLETED)} > 0)",
                 "since the start",
             ),
         ),
@@ -58,6 +67,7 @@ SPEED: tuple[Panel, ...] = (
         queries=quantiles("alpasim_step_duration_seconds"),
         series=("alpasim_step_duration_seconds_bucket",),
         empty_reason=NO_STEP,
+        description="Over the last seconds; what a rollout waits for, again and again.",
     ),
     Panel(
         key="rollout_duration",
@@ -66,18 +76,17 @@ SPEED: tuple[Panel, ...] = (
         section=Section.SPEED,
         queries=(
             PanelQuery(
-                "sum(alpasim_rollout_duration_seconds_sum{$run})"
-                " / (sum(alpasim_rollout_duration_seconds_count{$run}) > 0)",
+                mean_so_far("alpasim_rollout_duration_seconds"),
                 "mean",
             ),
             PanelQuery(
-                "histogram_quantile(0.95,"
-                " sum by (le) (alpasim_rollout_duration_seconds_bucket{$run}))",
+                p95_so_far("alpasim_rollout_duration_seconds"),
                 "95th percentile",
             ),
         ),
         series=("alpasim_rollout_duration_seconds_bucket",),
         empty_reason="no rollout was completed",
+        description="Completed rollouts since the start.",
     ),
     Panel(
         key="step_time",

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section, Threshold
-from rolltop.catalogue.panels.parts import NO_CALL, NO_STEP, p95_by_service, quantiles
+from rolltop.catalogue.panels.parts import (
+    NO_CALL,
+    NO_STEP,
+    mean_so_far,
+    p95_by_service,
+    p95_so_far,
+    quantiles,
+    so_far,
+)
 
 
 def _loop_share(state: str) -> PanelQuery:
@@ -45,6 +53,7 @@ WORKERS: tuple[Panel, ...] = (
         ),
         series=("alpasim_renderer_active_rollouts",),
         empty_reason="no worker says how many rollouts it drives",
+        description="Falls when there are no more to start; a worker that starves has fewer.",
     ),
     Panel(
         key="loop_work",
@@ -62,6 +71,7 @@ WORKERS: tuple[Panel, ...] = (
         empty_reason="no worker profiles its event loop",
         y_max=1.05,
         thresholds=(Threshold(1.0, "always at work"),),
+        description="A worker whose loop is always at work is itself the limit: more workers help.",
     ),
     Panel(
         key="loop",
@@ -74,6 +84,7 @@ WORKERS: tuple[Panel, ...] = (
         series=("alpasim_event_loop_idle_seconds_total",),
         empty_reason="no worker profiles its event loop",
         y_max=1.05,
+        description="Idle: nothing to do; poll: asking for events while callbacks are ready.",
     ),
     Panel(
         key="blocking",
@@ -83,6 +94,7 @@ WORKERS: tuple[Panel, ...] = (
         queries=(p95_by_service("alpasim_rpc_blocking_seconds"),),
         series=("alpasim_rpc_blocking_seconds_bucket",),
         empty_reason=NO_CALL,
+        description="From a call's end to its caller's resumption: a busy loop is late.",
     ),
     Panel(
         key="gc",
@@ -98,6 +110,7 @@ WORKERS: tuple[Panel, ...] = (
         ),
         series=("alpasim_gc_total_duration_seconds",),
         empty_reason="no worker profiles its garbage collector",
+        description="Share of a worker's time that its garbage collector takes.",
     ),
     Panel(
         key="job_queue",
@@ -107,6 +120,7 @@ WORKERS: tuple[Panel, ...] = (
         queries=(PanelQuery("max(alpasim_job_queue_depth{$run})", "waiting"),),
         series=("alpasim_job_queue_depth",),
         empty_reason="no process reports the queue of rollouts",
+        description="Falls to zero when the last rollouts are under way.",
     ),
     Panel(
         key="scheduler_wait",
@@ -116,13 +130,13 @@ WORKERS: tuple[Panel, ...] = (
         colour_by="",
         queries=(
             PanelQuery(
-                "sum by (kind) (alpasim_renderer_scheduler_wait_seconds_sum{$run})"
-                " / (sum by (kind) (alpasim_renderer_scheduler_wait_seconds_count{$run}) > 0)",
+                mean_so_far("alpasim_renderer_scheduler_wait_seconds", by="kind"),
                 "{kind}",
             ),
         ),
         series=("alpasim_renderer_scheduler_wait_seconds_sum",),
         empty_reason="no worker says how long a rollout waited for its slots",
+        description="Until a rollout has a slot of every service, by the kind of its scheduling.",
     ),
     Panel(
         key="barrier",
@@ -133,6 +147,7 @@ WORKERS: tuple[Panel, ...] = (
         queries=quantiles("alpasim_observation_barrier_seconds"),
         series=("alpasim_observation_barrier_seconds_bucket",),
         empty_reason="no worker has a barrier before the policy",
+        description="From the last observation that was sent to the last that was received.",
     ),
     Panel(
         key="scene_cache",
@@ -141,10 +156,14 @@ WORKERS: tuple[Panel, ...] = (
         section=Section.WORKERS,
         colour_by="",
         queries=(
-            PanelQuery("sum by (result) (rolltop_scene_cache_requests_total{$run})", "{result}"),
+            PanelQuery(
+                so_far("rolltop_scene_cache_requests_total", by="result"),
+                "{result}",
+            ),
         ),
         series=("rolltop_scene_cache_requests_total",),
         empty_reason="the simulator does not report a scene cache",
+        description="A miss loads a scene.",
     ),
     Panel(
         key="scene_load",
@@ -154,17 +173,17 @@ WORKERS: tuple[Panel, ...] = (
         colour_by="",
         queries=(
             PanelQuery(
-                "sum(rolltop_scene_load_seconds_sum{$run})"
-                " / (sum(rolltop_scene_load_seconds_count{$run}) > 0)",
+                mean_so_far("rolltop_scene_load_seconds"),
                 "mean",
             ),
             PanelQuery(
-                "histogram_quantile(0.95, sum by (le) (rolltop_scene_load_seconds_bucket{$run}))",
+                p95_so_far("rolltop_scene_load_seconds"),
                 "95th percentile",
             ),
         ),
         series=("rolltop_scene_load_seconds_bucket",),
         empty_reason="the simulator does not report the loading of scenes",
+        description="Time to load a scene that the cache did not hold.",
     ),
     Panel(
         key="worker_rollouts",
@@ -182,5 +201,6 @@ WORKERS: tuple[Panel, ...] = (
         ),
         series=("alpasim_rollouts_total",),
         empty_reason="no worker counted rollouts",
+        description="Whether the workers did equal parts.",
     ),
 )
