@@ -113,16 +113,7 @@ def make_report(
     )
     throughput = estimate_throughput(progress)
     finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
-    resolution = Resolution.of(window, interval)
-    data = collect_panels(
-        reader,
-        panels,
-        window.start_s,
-        window.end_s,
-        resolution.step_s,
-        window_s=resolution.window_s,
-        jobs=scrapes.jobs if "up" not in missing.reasons else None,
-    )
+    data = _panels(reader, panels, window, interval, scrapes)
     header = plot_header(identity, topology_name, counts, throughput, finding)
     path, drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
     _name_missing(missing.reasons, scrapes, finding)
@@ -136,6 +127,26 @@ def make_report(
         scrapes_lost=scrapes.lost,
         gaps_s=scrapes.gaps_s,
         n_steps=total(workers.steps) if workers.steps else None,
+    )
+
+
+def _panels(
+    reader: RunReader,
+    panels: Sequence[Panel],
+    window: Window,
+    interval_s: float,
+    scrapes: ScrapeQuality,
+) -> list[PanelData]:
+    """Return the panels with their series; where nothing is known of targets, all are asked for."""
+    resolution = Resolution.of(window, interval_s)
+    return collect_panels(
+        reader,
+        panels,
+        window.start_s,
+        window.end_s,
+        resolution.step_s,
+        window_s=resolution.window_s,
+        jobs=scrapes.jobs or None,
     )
 
 
