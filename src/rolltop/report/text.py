@@ -40,10 +40,7 @@ def render_text_summary(
         failure = summary.failure
         status = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
         lines.append(f"failure   {failure.process}{status}: {failure.reason}")
-    if plot is not None:
-        empty = len(summary.panels.empty)
-        note = f", {empty} empty" if empty else ""
-        lines.append(f"plot      {plot} ({summary.panels.drawn} panels{note})")
+    lines.append(f"plot      {_plot_line(summary, plot)}")
     if open_command is not None:
         lines.append(f"open      {open_command}")
     return lines
@@ -60,6 +57,20 @@ def _rollouts_line(summary: RunSummary) -> str:
     if summary.outcome.value != "completed":
         text += f" ({summary.outcome.value.replace('_', ' ')})"
     return text
+
+
+def _plot_line(summary: RunSummary, plot: Path | None) -> str:
+    if plot is None:
+        missing = summary.telemetry.missing
+        known = (
+            missing[name]
+            for name in ("metrics_plot.png", "report", "prometheus")
+            if name in missing
+        )
+        return f"none: {next(known, 'there was no telemetry')}"
+    empty = len(summary.panels.empty)
+    note = f", {empty} empty" if empty else ""
+    return f"{plot} ({summary.panels.drawn} panels{note})"
 
 
 def _bottleneck_line(summary: RunSummary) -> str:
