@@ -161,6 +161,16 @@ def test_names_of_alpasim_are_read_as_the_configurations(tmp_path: Path, binary:
     assert report.bottleneck.service == "renderer"
 
 
+def test_without_result_files_the_workers_count(
+    driving_run: SimulatedRun, prometheus: Prometheus, tmp_path: Path
+) -> None:
+    report = report_of(driving_run, prometheus, tmp_path, counts=RolloutCounts(0), panels=[])
+    known = report_of(driving_run, prometheus, tmp_path, panels=[])
+
+    assert report.throughput == known.throughput
+    assert report.throughput.steady is not None
+
+
 def test_a_label_that_no_target_has_hides_nothing(
     driving_run: SimulatedRun, prometheus: Prometheus, tmp_path: Path
 ) -> None:

@@ -235,7 +235,9 @@ def _bins(progress: Progress) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     width = max(2 * spacing, (end - begin) / MAX_BINS, MIN_STEPS_PER_BIN * (end - begin) / made)
     n = int((end - begin) / width)
     if n < MIN_BINS:
-        raise _NotSteadyError(f"{made:.0f} steps at full load are too few")
+        raise _NotSteadyError(
+            f"{made:.0f} steps in {end - begin:.0f} s of full load are too few to tell"
+        )
     edges = np.asarray(end - width * np.arange(n, -1, -1), dtype=np.float64)
     rates = np.diff(total_at(progress.steps, edges)) / width
     return np.asarray(rates, dtype=np.float64), edges

@@ -64,6 +64,7 @@ class WorkerSamples:
 
     steps: tuple[Samples, ...]
     completed: tuple[Samples, ...]
+    failed: tuple[Samples, ...]
     active: tuple[Samples, ...]
     rollout_duration_s: float | None
 
@@ -100,14 +101,16 @@ def ask_workers(
 ) -> WorkerSamples:
     """Return the workers' counters over the window."""
 
-    def over(name: str, matchers: str = "") -> tuple[Samples, ...]:
+    def over(name: str, matchers: str = "", *, needed: bool = True) -> tuple[Samples, ...]:
         promql = f"sum by (worker_id) ({name}{{{matchers}$run}})"
-        answer = missing.ask(name, lambda: reader.over(promql, window, step_s))
+        note = missing if needed else Missing()
+        answer = note.ask(name, lambda: reader.over(promql, window, step_s))
         return _samples(answer, "worker_id")
 
     return WorkerSamples(
         steps=over("alpasim_step_duration_seconds_count"),
         completed=over("alpasim_rollouts_total", 'status="completed",'),
+        failed=over("alpasim_rollouts_total", 'status="failed",', needed=False),
         active=over("alpasim_renderer_active_rollouts"),
         rollout_duration_s=_rollout_duration(reader, window, missing),
     )

@@ -37,7 +37,7 @@ def plot_header(
         f"run {identity.run_uuid[:8]}",
         *([f"topology {topology}"] if topology else []),
         f"started {identity.started:%Y-%m-%d %H:%M:%S} UTC",
-        f"{counts.completed} of {counts.requested} rollouts completed",
+        f"{counts.completed}{_of(counts)} rollouts completed",
         *([f"{counts.abandoned} abandoned"] if counts.abandoned else []),
         *([f"{counts.failed_attempts} failed attempts"] if counts.failed_attempts else []),
     ]
@@ -48,6 +48,10 @@ def plot_header(
     return PlotHeader(
         _cut(identity.run_name, TITLE_CHARS), tuple(_cut(t, LINE_CHARS) for t in lines)
     )
+
+
+def _of(counts: RolloutCounts) -> str:
+    return f" of {counts.requested}" if counts.requested else ""
 
 
 def _limit_line(finding: BottleneckFinding) -> str:

@@ -10,6 +10,7 @@ from rolltop.analysis.samples import total
 from rolltop.analysis.throughput import Progress, estimate_throughput
 from rolltop.catalogue.panels import PANELS
 from rolltop.model.estimate import Bottleneck, ThroughputEstimate
+from rolltop.model.run import RolloutCounts
 from rolltop.report.collect import PanelData, Resolution, collect_panels
 from rolltop.report.course import Course
 from rolltop.report.evidence import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rolltop.catalogue.panel import Panel
-    from rolltop.model.run import RolloutCounts, RunIdentity
+    from rolltop.model.run import RunIdentity
 
 DEFAULT_INTERVAL_S = 1.0
 EXPORTERS = {
@@ -94,7 +95,7 @@ def make_report(
         identity: who the run is.
         plot: the file that the plot goes to.
         n_workers: how many workers were started; None: not known.
-        counts: the rollouts by their result files.
+        counts: the rollouts by their result files; none requested: what the workers counted.
         window: the time to look at.
         scrape_interval_s: of the workers; None: read off their samples.
         topology_name: as it is to stand above the plot.
@@ -107,7 +108,9 @@ def make_report(
     scrapes = ask_scrapes(reader, window, missing)
     interval = scrape_interval_s or scrapes.interval_s or DEFAULT_INTERVAL_S
     workers = ask_workers(reader, window, interval, missing)
-    ended = counts.finished >= counts.requested if reached_end is None else reached_end
+    if counts.requested == 0:
+        counts = _counted(workers)
+    ended = _ended(workers, counts) if reached_end is None else reached_end
     progress = _progress(
         workers, counts, window, n_workers, steps_per_rollout=steps_per_rollout, reached_end=ended
     )
@@ -128,6 +131,22 @@ def make_report(
         gaps_s=scrapes.gaps_s,
         n_steps=total(workers.steps) if workers.steps else None,
     )
+
+
+def _counted(workers: WorkerSamples) -> RolloutCounts:
+    """Return the rollouts that the workers counted, for a run without result files."""
+    return RolloutCounts(
+        requested=0,
+        completed=round(total(workers.completed)),
+        failed_attempts=round(total(workers.failed)),
+    )
+
+
+def _ended(workers: WorkerSamples, counts: RolloutCounts) -> bool:
+    """Return whether no rollout was left: none is under way at the end where that is all known."""
+    if counts.requested:
+        return counts.finished >= counts.requested
+    return not any(s.values.size and s.values[-1] > 0 for s in workers.active)
 
 
 def _panels(

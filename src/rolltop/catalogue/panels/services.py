@@ -126,7 +126,7 @@ SERVICES: tuple[Panel, ...] = (
             ),
         ),
         series=("alpasim_rollouts_total", "rolltop_rpc_failures_total"),
-        empty_reason="no worker counted failures",
+        empty_reason="no attempt at a rollout and no call has failed, or none was counted",
         description="Attempts at a rollout that failed, and the calls behind them.",
     ),
     Panel(
