@@ -17,7 +17,7 @@ SILENCE_S = 4.5
 
 async def test_a_silent_stream_is_kept_however_often_the_client_pings() -> None:
     """With gRPC's defaults a server ends such a connection at the third ping: "Too many pings"."""
-    often = (*OPTIONS, ("grpc.keepalive_time_ms", int(1000 * PINGS_S)))
+    often = tuple((dict(OPTIONS) | {"grpc.keepalive_time_ms": int(1000 * PINGS_S)}).items())
     async with (
         serving(
             lambda stop, started: serve(0, lambda _: None, stop=stop, started=started)
