@@ -32,7 +32,7 @@ def _run(folder: Path, *overrides: str) -> tuple[int, dict[str, Any]]:
 def test_a_slow_service_is_named(tmp_path, slow):
     delay = f"sim.faults.{slow}.delay_ms=60"
     status, summary = _run(tmp_path, "topology=1gpu", "runtime.rollouts=8", delay)
-    assert status == 0
+    assert status == 0, summary["failure"]
     print(slow, summary["seconds_per_rollout"]["full_run"], summary["bottleneck"])
     assert summary["bottleneck"]["service"] == slow
 
@@ -40,7 +40,7 @@ def test_a_slow_service_is_named(tmp_path, slow):
 def test_without_a_fault_the_slowest_service_is_named(tmp_path):
     """The slowest by its own stamps: the one that is serving for the most seconds."""
     status, summary = _run(tmp_path, "topology=1gpu", "runtime.rollouts=8")
-    assert status == 0
+    assert status == 0, summary["failure"]
     print(summary["seconds_per_rollout"]["full_run"], summary["bottleneck"])
     assert summary["bottleneck"]["service"] == _most_seconds_of_service(tmp_path / "run")
 
