@@ -6,6 +6,7 @@ Anything else that is skipped, fails as expected or passes against expectation f
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,12 @@ class Refusal:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch the whole session; under xdist only in the process that gathers the reports."""
+    """Watch the whole session; under xdist only in the process that gathers the reports.
+
+    A session that was started with SIGHUP ignored (nohup) would hand that on to every process that
+    a test starts and hangs up on.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if hasattr(config, "workerinput"):
         return
     path = config.rootpath / ALLOWED

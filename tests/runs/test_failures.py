@@ -68,6 +68,17 @@ def test_a_signal_ends_the_run_in_order(start_run, number):
     assert processes_of(done.run_dir) == []
 
 
+def test_under_nohup_a_run_outlives_its_terminal(start_run):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run = start_run(*TINY, OFF)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    run.wait_for_event("process_started", "worker")
+    run.process.send_signal(signal.SIGHUP)
+    assert run.finish().status == 0
+
+
 def test_a_directory_that_is_not_empty_is_refused(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine").write_text("mine")

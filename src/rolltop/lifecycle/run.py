@@ -40,6 +40,8 @@ class RunResult:
 def execute(run: PreparedRun, view: ProgressView, *, runs_root: Path) -> RunResult:
     """Run it, from an empty directory to ``summary.json``; every process has ended on return.
 
+    The signals that ask for an end are ignored from then on: what is left is to say how it went.
+
     Raises:
         ConfigError: the run directory cannot be used; nothing has been started.
     """
@@ -106,17 +108,22 @@ def exit_status_of(
 
 @contextlib.contextmanager
 def _signals(driver: RunDriver, view: ProgressView) -> Iterator[None]:
-    """Let the signals that ask for an end do so in order; the second one changes nothing."""
+    """Let the signals that ask for an end do so in order; the second one changes nothing.
+
+    One that is ignored already stays so: under ``nohup`` a run outlives its terminal.
+    """
     loop = asyncio.get_running_loop()
+    heeded = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
 
     def ask(number: signal.Signals) -> None:
         view.note(f"{number.name}: stopping, with the plot and the summary")
         driver.stop(number.name)
 
-    for each in _SIGNALS:
+    for each in heeded:
         loop.add_signal_handler(each, ask, each)
     try:
         yield
     finally:
-        for each in _SIGNALS:
+        for each in heeded:
             loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_IGN)
