@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
-from rolltop_instrument import StampedExecutor, WorkerTelemetry
+from rolltop_instrument import StampedSlot, WorkerTelemetry
 from rolltop_instrument.grpc_server import ServerTimingInterceptor
 
 from bench.cpu import cpu_of
@@ -71,28 +71,32 @@ def scrape_cpu_s() -> float:
 
 
 def call_cpu_s() -> float:
-    """CPU-seconds that telemetry adds to one gRPC call: interceptors, recording, stamps."""
+    """CPU-seconds that telemetry adds to one gRPC call, client and server, over none at all.
+
+    The server takes one call at a time and works in a thread, as the reference simulation's do.
+    """
     return asyncio.run(_call_cpu_s())
 
 
 async def _call_cpu_s() -> float:
-    telemetry = WorkerTelemetry(worker_id="0", port=0)
-    async with telemetry:
-        plain_pool = ThreadPoolExecutor(1)
-        loop = asyncio.get_running_loop()
-        with plain_pool, StampedExecutor(1) as stamped_pool:
+    loop = asyncio.get_running_loop()
+    one, slot = asyncio.Semaphore(1), StampedSlot(1)
+    async with WorkerTelemetry(worker_id="0", port=0) as telemetry:
+        with ThreadPoolExecutor(1) as pool:
 
             async def plain(request: bytes, _context: Any) -> bytes:
-                return await loop.run_in_executor(plain_pool, _echo, request)
+                async with one:
+                    return await loop.run_in_executor(pool, _echo, request)
 
             async def stamped(request: bytes, _context: Any) -> bytes:
-                return await stamped_pool.run(_echo, request)
+                async with slot:
+                    return await loop.run_in_executor(pool, _echo, request)
 
-            bare = _Pair(plain, [], [])
+            bare = _Pair(plain, [], lambda channel: channel)
             full = _Pair(
                 stamped,
                 [ServerTimingInterceptor()],
-                telemetry.grpc_interceptors("renderer", endpoint="renderer-0"),
+                lambda channel: telemetry.grpc_channel(channel, "renderer", endpoint="renderer-0"),
             )
             return await _difference(bare, full)
 
@@ -116,18 +120,16 @@ class _Pair:
     def __init__(
         self,
         handler: Callable[[bytes, Any], Awaitable[bytes]],
-        server_interceptors: list[Any],
-        client_interceptors: list[Any],
+        interceptors: list[Any],
+        wrap: Callable[[grpc.aio.Channel], grpc.aio.Channel],
     ) -> None:
-        self._server = grpc.aio.server(interceptors=server_interceptors)
+        self._server = grpc.aio.server(interceptors=interceptors)
         methods: dict[str, Any] = {"work": grpc.unary_unary_rpc_method_handler(handler)}
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("bench.Service", methods),)
         )
         port = self._server.add_insecure_port("127.0.0.1:0")
-        self._channel = grpc.aio.insecure_channel(
-            f"127.0.0.1:{port}", interceptors=client_interceptors
-        )
+        self._channel = wrap(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         self._call: Any = self._channel.unary_unary(_METHOD)
 
     async def __aenter__(self) -> None:

@@ -87,6 +87,7 @@ def test_a_workers_public_methods() -> None:
         "call",
         "first_wave_discarded",
         "from_environment",
+        "grpc_channel",
         "grpc_interceptors",
         "observation_barrier",
         "page_port",
@@ -105,6 +106,7 @@ def test_a_workers_public_methods() -> None:
 def test_public_modules() -> None:
     modules = [m.name for m in pkgutil.iter_modules(rolltop_instrument.__path__)]
     assert [name for name in modules if not name.startswith("_")] == [
+        "grpc_channel",
         "grpc_client",
         "grpc_server",
         "names",

@@ -1,261 +1,32 @@
-"""gRPC aio client interceptors for the four kinds of calls. Needs the extra ``grpc``.
-
-What the host gets back is a call object that behaves as gRPC's own: it is one, wrapped only where
-a coroutine waits in it, since the moment of its resumption is to be stamped.
-"""
+"""gRPC aio client interceptors for the four kinds of calls. Needs the extra ``grpc``."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
-from time import perf_counter
+from collections.abc import Mapping
 from typing import Any
 
 import grpc
 import grpc.aio
-from grpc.aio import ClientInterceptor, Metadata
+from grpc.aio import ClientInterceptor
 
-from rolltop_instrument import names
-from rolltop_instrument._calls import CallBook, CallSite, method_label, status_of
+from rolltop_instrument._calls import CallBook
+from rolltop_instrument._grpc_calls import CALLS_BY_KIND, CallWrapper, PendingCall, Sites, sites_of
 from rolltop_instrument._guest import fault
 
 __all__ = ["client_interceptors"]
 
 
-def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that needs no waiting (a finished call's status); else None."""
-    try:
-        coroutine.send(None)
-    except StopIteration as result:
-        return result.value
-    coroutine.close()
-    return None
-
-
-def _failure(call: Any) -> str | None:
-    """The name of a finished call's status, None for OK."""
-    status = _drive(call.code())
-    return None if status is grpc.StatusCode.OK else getattr(status, "name", "UNKNOWN")
-
-
-def server_times(metadata: Any) -> tuple[float, float] | None:
-    """Seconds of waiting and serving in trailing metadata; None where the server does not say.
-
-    gRPC's own metadata is asked by key: going over it costs ten times as much.
-    """
-    if metadata is None:
-        return None
-    look_up = metadata if type(metadata) is Metadata else dict(metadata)
-    try:
-        queue_us, service_us = int(look_up[names.QUEUE_KEY]), int(look_up[names.SERVICE_KEY])
-    except (KeyError, ValueError):
-        return None
-    return max(queue_us, 0) * 1e-6, max(service_us, 0) * 1e-6
-
-
-class _Pending:
-    """One call under way; it is its own done callback."""
-
-    __slots__ = ("_began", "_recorded", "_site", "done_at", "waiting")
-
-    def __init__(self, site: CallSite) -> None:
-        self._site = site
-        self._recorded = False
-        self.done_at = 0.0
-        self.waiting = 0
-        site.begin()
-        self._began = perf_counter()
-
-    def __call__(self, call: Any) -> None:
-        """The call is complete. Whoever waits for it records it when it resumes."""
-        self.done_at = perf_counter()
-        if not self.waiting:
-            self._record(self.done_at, None, call, None)
-
-    def resumed(self, now: float, entered: float, call: Any, error: BaseException | None) -> None:
-        """The coroutine that waited since ``entered`` goes on, as of ``now``."""
-        self.waiting -= 1
-        done_at = self.done_at
-        if done_at and not self._recorded:
-            self._record(now, now - (done_at if done_at > entered else entered), call, error)
-
-    def answered(self, now: float, entered: float, call: Any) -> None:
-        """The coroutine that waited for the only response has it: the status is OK."""
-        self.waiting -= 1
-        done_at = self.done_at
-        if done_at and not self._recorded:
-            self._recorded = True
-            try:
-                said = server_times(_drive(call.trailing_metadata()))
-                blocking = now - (done_at if done_at > entered else entered)
-                self._site.end(now - self._began, blocking, said)
-            except Exception as problem:  # noqa: BLE001 - the host's call goes on
-                fault("recording a call", problem)
-
-    def _record(
-        self, now: float, blocking_s: float | None, call: Any, error: BaseException | None
-    ) -> None:
-        self._recorded = True
-        try:
-            code = _failure(call) if error is None else status_of(error)
-            said = server_times(_drive(call.trailing_metadata()))
-            self._site.end(now - self._began, blocking_s, said, code)
-        except Exception as problem:  # noqa: BLE001 - the host's call goes on
-            fault("recording a call", problem)
-
-    def failed(self, error: BaseException) -> None:
-        """No call came of it: an interceptor further in raised."""
-        self._recorded = True
-        try:
-            self._site.end(perf_counter() - self._began, None, None, status_of(error))
-        except Exception as problem:  # noqa: BLE001 - the host gets its own error
-            fault("recording a call", problem)
-
-    def watch(self, call: Any) -> None:
-        """Be told of the call's completion, at once if it is there already."""
-        if call.done():
-            self(call)
-        else:
-            call.add_done_callback(self)
-
-
-class _Delegate:
-    """A call object that leaves everything to the call it wraps.
-
-    Its kinds are registered as gRPC's own, so that gRPC takes them for calls whatever abstract
-    methods its release has.
-    """
-
-    __slots__ = ("__weakref__", "_call", "_messages", "_pending")
-
-    def __init__(self, call: Any, pending: _Pending) -> None:
-        self._call = call
-        self._pending = pending
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._call, name)
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Call back with this call when it is complete."""
-        self._call.add_done_callback(lambda _call: callback(self))
-
-
-class _UnaryResponse(_Delegate):
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        pending, call = self._pending, self._call
-        pending.waiting += 1
-        entered = perf_counter()
-        try:
-            response = yield from call.__await__()
-        except BaseException as error:
-            pending.resumed(perf_counter(), entered, call, error)
-            raise
-        pending.answered(perf_counter(), entered, call)
-        return response
-
-
-class _StreamResponse(_Delegate):
-    __slots__ = ()
-
-    def __init__(self, call: Any, pending: _Pending) -> None:
-        super().__init__(call, pending)
-        self._messages: AsyncIterator[Any] | None = None
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        if self._messages is None:
-            self._messages = self._iterate()
-        return self._messages
-
-    async def _iterate(self) -> AsyncIterator[Any]:
-        pending, call = self._pending, self._call
-        messages = call.__aiter__()
-        while True:
-            pending.waiting += 1
-            entered = perf_counter()
-            try:
-                message = await messages.__anext__()
-            except StopAsyncIteration:
-                pending.resumed(perf_counter(), entered, call, None)
-                return
-            except BaseException as error:
-                pending.resumed(perf_counter(), entered, call, error)
-                raise
-            pending.waiting -= 1
-            yield message
-
-    async def read(self) -> Any:
-        """The next message, or EOF."""
-        pending, call = self._pending, self._call
-        pending.waiting += 1
-        entered = perf_counter()
-        try:
-            message = await call.read()
-        except BaseException as error:
-            pending.resumed(perf_counter(), entered, call, error)
-            raise
-        pending.resumed(perf_counter(), entered, call, None)
-        return message
-
-
-@grpc.aio.UnaryUnaryCall.register
-class _UnaryUnaryCall(_UnaryResponse):
-    """A wrapped unary-unary call."""
-
-    __slots__ = ()
-
-
-@grpc.aio.StreamUnaryCall.register
-class _StreamUnaryCall(_UnaryResponse):
-    """A wrapped stream-unary call."""
-
-    __slots__ = ()
-
-
-@grpc.aio.UnaryStreamCall.register
-class _UnaryStreamCall(_StreamResponse):
-    """A wrapped unary-stream call."""
-
-    __slots__ = ()
-
-
-@grpc.aio.StreamStreamCall.register
-class _StreamStreamCall(_StreamResponse):
-    """A wrapped stream-stream call."""
-
-    __slots__ = ()
-
-
-class _Sites(dict[str | bytes, CallSite]):
-    """Call sites of one instance, by gRPC path; a new one is made when a path is first seen."""
-
-    def __init__(
-        self, book: CallBook, service: str, endpoint: str, renamed: Mapping[str, str]
-    ) -> None:
-        super().__init__()
-        self._renamed = renamed
-        self._book = book
-        self._service = service
-        self._endpoint = endpoint
-
-    def __missing__(self, path: str | bytes) -> CallSite:
-        method = method_label(path)
-        label = self._renamed.get(method, method)
-        site = self[path] = self._book.site(self._service, label, self._endpoint)
-        return site
-
-
 class _Interceptor:
     """What the four have in common: one instance, and the kind of call to hand back."""
 
-    _wrapper: type[_Delegate]
+    _wrapper: type[CallWrapper]
 
-    def __init__(self, sites: _Sites) -> None:
+    def __init__(self, sites: Sites) -> None:
         self._sites = sites
 
     async def _intercept(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
         try:
-            pending = _Pending(self._sites[client_call_details.method])
+            pending = PendingCall(self._sites[client_call_details.method])
         except Exception as problem:  # noqa: BLE001 - the call is made, recorded or not
             fault("beginning a call", problem)
             return await continuation(client_call_details, request)
@@ -273,22 +44,22 @@ class _Interceptor:
 
 
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):
-    _wrapper = _UnaryUnaryCall
+    _wrapper = CALLS_BY_KIND["unary_unary"]
     intercept_unary_unary: Any = _Interceptor._intercept
 
 
 class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):
-    _wrapper = _UnaryStreamCall
+    _wrapper = CALLS_BY_KIND["unary_stream"]
     intercept_unary_stream: Any = _Interceptor._intercept
 
 
 class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):
-    _wrapper = _StreamUnaryCall
+    _wrapper = CALLS_BY_KIND["stream_unary"]
     intercept_stream_unary: Any = _Interceptor._intercept
 
 
 class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):
-    _wrapper = _StreamStreamCall
+    _wrapper = CALLS_BY_KIND["stream_stream"]
     intercept_stream_stream: Any = _Interceptor._intercept
 
 
@@ -296,6 +67,5 @@ def client_interceptors(
     book: CallBook, service: str, endpoint: str, renamed: Mapping[str, str]
 ) -> list[ClientInterceptor]:
     """The interceptors of a channel to one instance; gRPC wants one per kind of call."""
-    book.service(service)
-    sites = _Sites(book, service, endpoint, renamed)
+    sites = sites_of(book, service, endpoint, renamed)
     return [_UnaryUnary(sites), _UnaryStream(sites), _StreamUnary(sites), _StreamStream(sites)]

@@ -92,6 +92,10 @@ class ServerTimingInterceptor(grpc.aio.ServerInterceptor):
     metadata stays. A call whose work went through neither executor nor slot says nothing.
     """
 
+    def __init__(self) -> None:
+        self._timed: dict[str, tuple[Any, Any]] = {}
+        """Method -> its handler and the timed one, so that a call need not make it anew."""
+
     async def intercept_service(
         self,
         continuation: Callable[[Any], Awaitable[Any]],
@@ -102,9 +106,14 @@ class ServerTimingInterceptor(grpc.aio.ServerInterceptor):
         if handler is None:
             return None
         try:
+            known, timed = self._timed.get(handler_call_details.method, (None, None))
+            if known is handler:
+                return timed
             name, factory = _FACTORIES[handler.request_streaming, handler.response_streaming]
             behaviour = _timed(getattr(handler, name))
-            return factory(behaviour, handler.request_deserializer, handler.response_serializer)
+            timed = factory(behaviour, handler.request_deserializer, handler.response_serializer)
         except Exception as problem:  # noqa: BLE001 - the call is served, timed or not
             fault("wrapping a handler", problem)
             return handler
+        self._timed[handler_call_details.method] = handler, timed
+        return timed

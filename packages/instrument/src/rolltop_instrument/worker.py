@@ -10,7 +10,7 @@ from functools import partial, wraps
 from math import inf
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from rolltop_instrument import names
 from rolltop_instrument._calls import CallBook
@@ -24,7 +24,7 @@ from rolltop_instrument._retry import Backoff, RetryOn, retry
 from rolltop_instrument._version import __version__
 
 if TYPE_CHECKING:
-    from grpc.aio import ClientInterceptor
+    from grpc.aio import Channel, ClientInterceptor
     from prometheus_client import CollectorRegistry
 
 P = ParamSpec("P")
@@ -390,6 +390,38 @@ class WorkerTelemetry:
         except Exception as problem:  # noqa: BLE001 - never into the host
             fault("grpc_interceptors", problem)
             return []
+
+    def grpc_channel(
+        self,
+        channel: Channel,
+        service: str,
+        *,
+        endpoint: str = "",
+        rename_methods: Mapping[str, str] | None = None,
+    ) -> Channel:
+        """A ``grpc.aio`` channel to one instance, for stubs, whose calls are recorded.
+
+        It does what ``grpc_interceptors`` do at less than half their cost, since gRPC drives every
+        call that has an interceptor by a task of its own. Interceptors of the channel run inside.
+
+        Args:
+            channel: The channel; closing either closes it.
+            service: Name of the service in the configuration.
+            endpoint: Name of the instance, ``renderer-3``, never its address.
+            rename_methods: As for ``grpc_interceptors``.
+        """
+        if not self.enabled:
+            return channel
+        try:
+            from rolltop_instrument.grpc_channel import RecordingChannel
+
+            wrapped: Any = RecordingChannel(
+                channel, self._book, service, endpoint or service, rename_methods or {}
+            )
+        except Exception as problem:  # noqa: BLE001 - never into the host
+            fault("grpc_channel", problem)
+            return channel
+        return cast("Channel", wrapped)
 
     async def retry(
         self,

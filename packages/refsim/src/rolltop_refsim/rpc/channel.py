@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import grpc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 OPTIONS = (
     ("grpc.enable_retries", 0),
@@ -19,8 +14,6 @@ OPTIONS = (
 )
 
 
-def open_channel(
-    address: str, interceptors: Sequence[grpc.aio.ClientInterceptor] = ()
-) -> grpc.aio.Channel:
+def open_channel(address: str) -> grpc.aio.Channel:
     """Open a channel to ``host:port``; it connects at its first call."""
-    return grpc.aio.insecure_channel(address, options=OPTIONS, interceptors=list(interceptors))
+    return grpc.aio.insecure_channel(address, options=OPTIONS)

@@ -40,10 +40,12 @@ class Fleet:
     def _stub(self, service: str, instance: scheduler_pb2.Instance) -> Any:
         stub = self._stubs.get(instance.name)
         if stub is None:
-            interceptors = self._telemetry.grpc_interceptors(
-                service, endpoint=instance.name, rename_methods=_SESSIONS
+            channel = self._telemetry.grpc_channel(
+                open_channel(instance.address),
+                service,
+                endpoint=instance.name,
+                rename_methods=_SESSIONS,
             )
-            channel = open_channel(instance.address, interceptors)
             generated = importlib.import_module(f"rolltop_refsim.rpc.{service}_pb2_grpc")
             stub = getattr(generated, f"{service.capitalize()}Stub")(channel)
             self._channels[instance.name] = channel
