@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_YOUNG = 10
+"""Readings during which a process may still become another program (fork, then exec)."""
 
 
 @dataclass
@@ -66,7 +68,9 @@ class TreeSampler:
             for pid, cpu_s in _tree(self._root).items():
                 process = self.processes.get(pid)
                 if process is None:
-                    process = self.processes[pid] = Process(pid, _argv(pid))
+                    process = self.processes[pid] = Process(pid, ())
+                if len(process.t_s) < _YOUNG:
+                    process.argv = _argv(pid) or process.argv
                 process.t_s.append(now)
                 process.cpu_s.append(cpu_s)
 
