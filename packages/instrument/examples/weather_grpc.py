@@ -1,6 +1,6 @@
 """Somebody's simulator with gRPC: balloons drift with a wind that a service computes.
 
-Both sides are measured: the worker's channel has our interceptors, the server says how long a
+Both sides are measured: the worker's channel records its calls, the server says how long a
 request waited and was served. ``python weather_grpc.py`` prints where the time of a call went.
 """
 
@@ -55,9 +55,9 @@ async def simulate() -> str:
     with StampedExecutor(1) as executor:
         server, port = await serve(executor)
         async with WorkerTelemetry(worker_id="0", port=0) as telemetry:
-            interceptors = telemetry.grpc_interceptors("weather", endpoint="weather-0")
             address = f"127.0.0.1:{port}"
-            async with grpc.aio.insecure_channel(address, interceptors=interceptors) as channel:
+            bare = grpc.aio.insecure_channel(address)
+            async with telemetry.grpc_channel(bare, "weather", endpoint="weather-0") as channel:
                 get_wind: Any = channel.unary_unary("/Weather/GetWind")
                 heights = range(0, 1000 * BALLOONS, 1000)
                 await asyncio.gather(*(fly(telemetry, get_wind, float(h)) for h in heights))
