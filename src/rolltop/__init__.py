@@ -1,3 +1,3 @@
-"""Runs parallel simulations observably by default and finds their fastest topology."""
+"""Makes every parallel simulation run observable by default."""
 
 __version__ = "0.1.0"
