@@ -72,12 +72,6 @@ def test_a_skipped_module_fails_the_session(tmp_path):
     assert "not listed" in out
 
 
-def test_it_holds_in_parallel_too(tmp_path):
-    status, out = run_pytest(tmp_path, SAMPLE, "-p", "xdist", "-n", "1")
-    assert status == 1
-    assert "test_skipped" in out
-
-
 def test_a_listed_one_passes(tmp_path):
     allowed = "# comment\n\ntests/test_sample.py::test_skipped # there is no time on Mondays\n"
     status, out = run_pytest(tmp_path, SAMPLE, allowed=allowed)
