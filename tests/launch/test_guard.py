@@ -93,6 +93,18 @@ def test_nothing_outlives_a_launcher_killed_with_its_process_group(launch):
     launcher.wait_for_nothing()
 
 
+def test_no_secret_stays_in_a_log_when_the_launcher_is_killed(launch):
+    launcher = launch(STUBBORN, str(PROGRAMS / "talkative.py"))
+    launcher.until_up()
+    launcher.process.kill()
+    launcher.wait_for_nothing()
+    log = launcher.folder / "talkative-1.log"
+    wait_until(lambda: "hunter2" not in log.read_text(), "the guard's last work")
+    assert log.read_text() == "DB_PASSWORD=[redacted]\nup\n"
+    assert log.stat().st_mode & 0o777 == 0o640
+    assert (launcher.folder / "made").stat().st_mode & 0o777 == 0o640
+
+
 def test_nothing_outlives_launchers_killed_at_any_moment(launch):
     rng = random.Random()
     launchers = [launch(STUBBORN, STUBBORN + " bare", STUBBORN) for _ in range(6)]

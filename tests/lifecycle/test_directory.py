@@ -24,6 +24,13 @@ def test_an_empty_directory_may_be_there_already(tmp_path: Path) -> None:
     assert paths.logs.is_dir()
 
 
+def test_others_do_not_see_into_it(tmp_path: Path) -> None:
+    create_run_directory(tmp_path / "runs" / "x")
+    folders = [tmp_path / "runs" / "x", *(tmp_path / "runs" / "x").rglob("*")]
+    assert len(folders) == 7
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o750}
+
+
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ConfigError, match="exists and is not empty") as caught:

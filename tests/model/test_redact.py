@@ -8,7 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rolltop.model.redact import REDACTED, is_secret_name, redact, redact_argv, redact_mapping
+from rolltop.model.redact import (
+    REDACTED,
+    is_secret_name,
+    may_hold_secret,
+    redact,
+    redact_argv,
+    redact_mapping,
+)
 
 SECRET_NAMES = [
     "password",
@@ -101,6 +108,7 @@ def test_other_names_are_left_alone(name):
     ],
 )
 def test_a_text_loses_its_secrets_and_nothing_else(text, expected):
+    assert may_hold_secret(text) or text == expected
     assert redact(text) == expected
     assert redact(expected) == expected
 
@@ -198,3 +206,10 @@ def test_a_long_text_takes_no_time_to_speak_of():
         PEM * 5_000,
     ):
         redact(text)
+
+
+@given(st.text(max_size=200), st.sampled_from(["", *SECRET_NAMES]), separators, secrets)
+def test_what_is_changed_was_suspected(text, name, separator, secret):
+    written = f"{text}{name}{separator}{secret}"
+    assert may_hold_secret(written) or redact(written) == written
+    assert may_hold_secret(written) or not name

@@ -13,12 +13,13 @@ import pytest
 
 from rolltop.errors import PrometheusError
 from rolltop.launch.ports import PortLeases
+from rolltop.logs import tail
 from rolltop.model.target import TargetGroup
 from rolltop.prometheus.database import copy_data
 from rolltop.prometheus.file_sd import write_targets
 from rolltop.prometheus.query import Prometheus
 from rolltop.prometheus.scrape import NOTHING, render_config
-from rolltop.prometheus.server import log_tail, wait_ready
+from rolltop.prometheus.server import wait_ready
 
 PAGE = b"""# TYPE steps counter
 steps_total{run_uuid="forged",worker_id="0"} 7
@@ -139,7 +140,7 @@ def test_a_second_server_may_not_have_its_data(live, binary, tmp_path):
 def test_a_taken_port_is_said(live, binary, tmp_path):
     second = start(binary, tmp_path / "second", live.port, config=NOTHING)
     assert second.wait(60) != 0
-    assert any("address already in use" in line for line in log_tail(tmp_path / "second/log"))
+    assert any("address already in use" in line for line in tail(tmp_path / "second/log"))
 
 
 def test_a_bad_configuration_is_said(binary, tmp_path):
@@ -160,10 +161,6 @@ def test_one_that_is_not_ready_in_time(tmp_path):
         (port,) = leases.lease()
         with pytest.raises(PrometheusError, match=r"is not ready after 0\.1 s"):
             wait_ready(f"http://127.0.0.1:{port}", 0.1)
-
-
-def test_a_log_that_is_none(tmp_path):
-    assert log_tail(tmp_path / "absent") == []
 
 
 @pytest.mark.parametrize("how", ["while it runs", "after kill -9"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 
@@ -12,13 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rolltop.catalogue.duration import duration
 from rolltop.errors import ConfigError
 from rolltop.model.target import TargetGroup
 from rolltop.prometheus.file_sd import write_targets
 from rolltop.prometheus.results import parse_duration
 from rolltop.prometheus.scrape import (
     NOTHING,
-    duration,
     render_config,
     render_targets,
     target_files,
@@ -148,15 +147,11 @@ def test_any_labels_are_read_back(groups):
     assert [one["labels"] for one in read] == [group.labels for group in groups]
 
 
-def test_files_are_whole_and_readable_by_all(tmp_path):
-    before = os.umask(0o077)
-    try:
-        write_targets(tmp_path / "targets", [WORKERS])
-    finally:
-        os.umask(before)
+def test_files_are_whole_and_private(tmp_path):
+    write_targets(tmp_path / "targets", [WORKERS])
     written = sorted((tmp_path / "targets").iterdir())
     assert [path.name for path in written] == ["exporters.json", "workers.json"]
-    assert {path.stat().st_mode & 0o777 for path in written} == {0o644}
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o640}
 
 
 def test_bad_targets_leave_what_was_there(tmp_path):

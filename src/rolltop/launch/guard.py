@@ -4,6 +4,7 @@ The launcher talks to it over a socket, JSON lines both ways. When that socket c
 launcher dies, of whatever cause, the guard ends all that was ever started: helpers of helpers,
 those that left their session and those that lost their parent. It can, because it is their
 subreaper (``prctl(2)``): an orphan becomes its child, so "no child left" means "nothing left".
+Then nobody writes to the logs any more, and it takes what looks like a secret out of them.
 
 Commands::
 
@@ -33,6 +34,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rolltop.launch import proctree
@@ -53,6 +55,8 @@ HELPER_GRACE_S = 2.0
 END_GRACE_S = 3.0
 """Between SIGTERM and SIGKILL of everything, once the launcher has gone, if it names no other."""
 
+_UMASK = 0o027
+"""Of every process of a run: what it leaves is none of others' business."""
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE)
 _RESET = (*_IGNORED, signal.SIGXFSZ, signal.SIGCHLD)
 _TICK_S = 0.05
@@ -95,6 +99,7 @@ class Guard:
         self._token = f"{os.getpid()}-{time.time_ns()}"
         self._trees: dict[str, _Tree] = {}
         self._pending: dict[int, tuple[str, int]] = {}
+        self._logs: set[str] = set()
         self._unread = b""
         self._unsent = b""
         self._sweep_at: float | None = None
@@ -108,7 +113,7 @@ class Guard:
         self._poll.register(link, select.POLLIN)
 
     def run(self) -> None:
-        """Serve until the launcher has gone, then end everything."""
+        """Serve until the launcher has gone, then end everything and clean the logs."""
         try:
             self._emit({"event": "ready", "pid": os.getpid()})
             while self._open:
@@ -116,6 +121,8 @@ class Guard:
         finally:
             self._link.close()
             end_children(self._killer, self._end_grace_s, self._root)
+            for log in sorted(self._logs):
+                _redact(Path(log))
 
     def _turn(self) -> None:
         if self._launcher_fd is None and os.getppid() != self._launcher:
@@ -218,6 +225,7 @@ class Guard:
             self._emit({"event": "failed", "name": name, "stage": "fork", "errno": error.errno})
             return
         self._trees[name] = _Tree(name, pid)
+        self._logs.add(command["log"])
         self._pending[told] = (name, pid)
         self._poll.register(told, select.POLLIN)
 
@@ -357,10 +365,24 @@ def _become(command: dict[str, Any], env: dict[str, str], guard: int, tell: int)
         os._exit(127)
 
 
+def _redact(log: Path) -> None:
+    """Take what looks like a secret out of a log; say so on standard error if it cannot be."""
+    from rolltop.logs import redact_log  # the guard itself is smaller, and up sooner
+
+    try:
+        if not redact_log(log):
+            sys.stderr.write(f"{log} is too long to be searched for secrets\n")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        sys.stderr.write(f"{log} may hold secrets: {error.strerror}\n")
+
+
 def main() -> None:
     """Run the guard on an inherited socket: ``... <fd> <pid of the launcher> <grace in s>``."""
     fd, launcher, grace_s = sys.argv[-3:]
     link = socket.socket(fileno=int(fd))
     link.set_inheritable(False)
     set_subreaper(on=True)
+    os.umask(os.umask(_UMASK) | _UMASK)
     Guard(link, int(launcher), end_grace_s=float(grace_s)).run()

@@ -26,7 +26,8 @@ GUARD = "guard"
 _BOOT = "import sys; sys.path.append(sys.argv[2]); from rolltop.launch.guard import main; main()"
 _LINE_LIMIT = 1 << 22
 _READY_TIMEOUT_S = 30.0
-_END_TIMEOUT_S = 10.0
+_END_TIMEOUT_S = 120.0
+"""Long logs take their time: some twenty megabytes are searched for secrets in a second."""
 
 
 def guard_command(fd: int, launcher: int, grace_s: float = guard.END_GRACE_S) -> list[str]:

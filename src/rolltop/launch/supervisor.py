@@ -20,7 +20,7 @@ from rolltop.launch.diagnosis import (
 from rolltop.launch.guard import END_GRACE_S
 from rolltop.launch.guard_client import GuardClient
 from rolltop.launch.health import until_healthy
-from rolltop.launch.logs import tail
+from rolltop.logs import tail
 from rolltop.model.run import Failure
 
 if TYPE_CHECKING:

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from rolltop.model.run import RunIdentity
 
 LATEST = "latest"
+MODE = 0o750
+"""Of its folders: what a run was given and what it found are none of others' business."""
 
 
 def create_run_directory(run_dir: Path) -> RunPaths:
-    """Make an empty run directory and its folders.
+    """Make an empty run directory and its folders, of which others see nothing.
+
+    One that is there already keeps the permissions that it has.
 
     Raises:
         ConfigError: it exists and is not empty, or it cannot be made.
@@ -32,14 +36,15 @@ def create_run_directory(run_dir: Path) -> RunPaths:
             hint="choose another run.dir, or leave it out for a new one under runs/",
         )
     try:
-        run_dir.mkdir(parents=True, exist_ok=True)
+        run_dir.mkdir(mode=MODE, parents=True, exist_ok=True)
         if any(run_dir.iterdir()):
             raise ConfigError(
                 f"run.dir={run_dir}: the directory exists and is not empty",
                 hint="choose another run.dir, or leave it out for a new one under runs/",
             )
-        for folder in (paths.logs, paths.rollouts, paths.targets, paths.rules, paths.data):
-            folder.mkdir(parents=True)
+        below = (paths.targets, paths.rules, paths.data)
+        for folder in (paths.logs, paths.rollouts, paths.prometheus, *below):
+            folder.mkdir(mode=MODE)
     except OSError as error:
         raise ConfigError(
             f"run.dir={run_dir}: cannot be written: {error.strerror}",

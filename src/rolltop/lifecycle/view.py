@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 from rolltop.errors import ConfigError, PrometheusError
 from rolltop.launch.ports import PortLeases, is_free
+from rolltop.logs import tail
 from rolltop.prometheus import tether
 from rolltop.prometheus.binary import Binary, find_prometheus
 from rolltop.prometheus.database import blocks, copy_data
 from rolltop.prometheus.places import cache_dir
 from rolltop.prometheus.query import Prometheus
 from rolltop.prometheus.scrape import NOTHING
-from rolltop.prometheus.server import log_tail, wait_ready
+from rolltop.prometheus.server import wait_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ class View:
             PrometheusError: It ended.
         """
         status = self.process.wait()
-        said = " | ".join(log_tail(self.log))
+        said = " | ".join(tail(self.log, 5))
         raise PrometheusError(f"Prometheus ended with exit status {status}: {said}")
 
 
@@ -223,7 +224,7 @@ def _spawn(command: tuple[str, ...], folder: Path, log: Path) -> _Server:
     line = process.stdout.readline() if process.stdout is not None else b""
     if not line.strip().isdigit():
         _Server(process, process.pid).stop()
-        said = " ".join(log_tail(log, lines=1)) or "no reason given"
+        said = " ".join(tail(log, 1)) or "no reason given"
         raise PrometheusError(f"{command[0]} could not be started: {said}")
     return _Server(process, int(line))
 

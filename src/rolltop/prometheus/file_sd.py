@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from rolltop.model.target import TargetGroup
 
-MODE = 0o644
-"""Any Prometheus may read them, be it another user's."""
-
 
 def write_targets(folder: Path, groups: Sequence[TargetGroup]) -> None:
     """Write the targets of a run into the folder that its ``prometheus.yml`` names.
@@ -31,4 +28,4 @@ def write_targets(folder: Path, groups: Sequence[TargetGroup]) -> None:
     files = target_files(groups)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        replace_file(folder / name, text, mode=MODE, staging=folder.parent)
+        replace_file(folder / name, text, staging=folder.parent)

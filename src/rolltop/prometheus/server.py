@@ -1,4 +1,4 @@
-"""A Prometheus process from outside: whether it is ready, and a copy of what it has on disk."""
+"""A Prometheus process from outside: whether it is ready."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rolltop.errors import PrometheusError
+from rolltop.logs import tail
 from rolltop.prometheus.query import Prometheus
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _FIRST_PAUSE_S = 0.01
 _LAST_PAUSE_S = 0.2
 _REQUEST_TIMEOUT_S = 2.0
 _TAIL_LINES = 5
-_TAIL_BYTES = 8192
 
 
 def wait_ready(
@@ -58,21 +58,9 @@ def wait_ready(
             pause = min(_LAST_PAUSE_S, pause * 2)
 
 
-def log_tail(log: Path, lines: int = _TAIL_LINES) -> list[str]:
-    """Return the last lines of a log, none if it cannot be read."""
-    try:
-        with log.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return []
-    return [line for line in text.splitlines() if line.strip()][-lines:]
-
-
 def _says(log: Path | None) -> str:
-    tail = log_tail(log) if log is not None else []
-    return ": " + " | ".join(tail) if tail else ""
+    said = tail(log, _TAIL_LINES) if log is not None else ()
+    return ": " + " | ".join(said) if said else ""
 
 
 def _hint(log: Path | None) -> str | None:

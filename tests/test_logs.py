@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rolltop.launch.logs import tail
+from rolltop.logs import redact_log, tail
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,52 @@ def test_any_bytes_give_short_clean_lines(tmp_path_factory, data, lines, chars):
     assert len(shown) <= lines
     assert all(0 < len(line) <= chars for line in shown)
     assert not any(set(line) & {"\n", "\r", "\0", "\x1b"} for line in shown)
+
+
+KEY = b"-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"DB_PASSWORD=hunter2hunter2\n", b"DB_PASSWORD=[redacted]\n"),
+        (
+            b"a\xff\x00\x1b[1mred\x1b[0m\r\ntoken: abc\xff",
+            b"a\xff\x00\x1b[1mred\x1b[0m\r\ntoken: [redacted]",
+        ),
+        (b"\x1b[1mpassword\x1b[0m=hunter2", b"password=[redacted]"),
+        (
+            b"one\n" + KEY + b"two\n",
+            b"one\n-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----\ntwo\n",
+        ),
+        (b"one\n" + KEY[:40], b"one\n-----BEGIN RSA PRIVATE KEY-----[redacted]"),
+    ],
+)
+def test_a_log_that_is_kept_has_no_secrets(tmp_path, data, expected):
+    log = tmp_path / "a.log"
+    log.write_bytes(data)
+    log.chmod(0o666)
+    assert redact_log(log)
+    assert log.read_bytes() == expected
+    assert log.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+
+
+@given(lines=st.lists(st.binary(max_size=200), max_size=20))
+def test_a_log_without_secrets_is_not_touched(tmp_path_factory, lines):
+    log = tmp_path_factory.getbasetemp() / "harmless.log"
+    data = b"\n".join(
+        b"step=3 took 0.2 s " + line.replace(b"=", b"").replace(b":", b"") for line in lines
+    )
+    log.unlink(missing_ok=True)
+    log.write_bytes(data)
+    before = log.stat().st_ino
+    assert redact_log(log)
+    assert (log.read_bytes(), log.stat().st_ino) == (data, before)
+
+
+def test_a_log_that_is_too_long_is_left(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_bytes(b"password=hunter2\n" * 10)
+    assert not redact_log(log, largest=100)
+    assert log.read_bytes().startswith(b"password=hunter2\n")
