@@ -51,11 +51,19 @@ def test_a_lost_scrape_of_a_life_changes_no_total(
     assert total([counter]) == sum(life[-1] for life in lives)
 
 
-def test_a_count_is_linear_across_a_gap_and_flat_outside() -> None:
+def test_a_count_is_linear_across_a_gap_and_flat_at_the_end() -> None:
     counter = Samples("0", np.array([10.0, 11.0, 15.0]), np.array([2.0, 4.0, 12.0]))
 
-    assert count_at(counter, np.array([5.0, 13.0, 99.0])).tolist() == [2.0, 8.0, 12.0]
+    assert count_at(counter, np.array([13.0, 99.0])).tolist() == [8.0, 12.0]
     assert increase(counter, 11.0, 13.0) == 4.0
+
+
+@pytest.mark.parametrize("later", [[], [11.0, 12.0]])
+def test_a_counter_is_born_with_nothing(later: list[float]) -> None:
+    counter = Samples("0", np.array([10.0, *later]), np.full(1 + len(later), 6.0))
+
+    assert count_at(counter, np.array([5.0, 9.0, 9.5, 10.0])).tolist() == [0.0, 0.0, 3.0, 6.0]
+    assert increase(counter, 0.0, 20.0) == total([counter]) == 6.0
 
 
 def test_totals_are_over_all_workers() -> None:

@@ -7,7 +7,8 @@ import pytest
 from rolltop_instrument import names
 
 from rolltop.catalogue.aliases import canonical_labels, canonical_service
-from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section, duration
+from rolltop.catalogue.duration import duration
+from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section
 from rolltop.catalogue.panels import PANELS, PANELS_BY_KEY
 from rolltop.catalogue.rules import RULES
 
@@ -55,7 +56,16 @@ def test_a_panel_says_what_it_is_and_why_it_may_be_empty(panel: Panel) -> None:
     assert panel.description.endswith(".")
     assert panel.source.title
     assert all("$run" in query.promql for query in panel.queries)
-    assert (panel.kind is Kind.BARS) == ("$range" in "".join(q.promql for q in panel.queries))
+    asked = "".join(query.promql for query in panel.queries)
+    assert panel.kind is not Kind.BARS or "$range" in asked
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda p: p.key)
+def test_a_panel_is_true_from_the_first_samples_of_a_series_on(panel: Panel) -> None:
+    """``rate`` divides by the whole window, ``increase`` loses what a series is born with."""
+    asked = "".join(query.promql for query in panel.queries)
+
+    assert not re.search(r"\b(rate|irate|increase)\(", asked)
 
 
 def test_keys_and_titles_are_unique_and_sections_in_one_piece() -> None:
@@ -88,7 +98,7 @@ def test_a_legend_names_labels_and_what_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(1, "1s"), (0.2, "200ms"), (12.3, "13s"), (0, "1s"), (5.0, "5s")]
+    ("seconds", "text"), [(1, "1s"), (0.2, "200ms"), (12.3, "12300ms"), (5.0, "5s")]
 )
 def test_durations_are_prometheus(seconds: float, text: str) -> None:
     assert duration(seconds) == text
@@ -105,10 +115,11 @@ def test_services_have_one_name() -> None:
 
 
 def test_rules_read_series_that_a_worker_exports() -> None:
+    recorded = {rule.record for rule in RULES}
     for rule in RULES:
-        read = set(re.findall(r"\b((?:alpasim|rolltop)_[a-z0-9_]+)", rule.expr))
+        read = set(re.findall(r"\b((?:alpasim|rolltop)[_:][a-z0-9_:]+)", rule.expr))
         assert read
-        assert read <= known_series()
+        assert read <= known_series() | recorded
         assert rule.description.endswith(".")
 
 

@@ -36,18 +36,19 @@ CASES: dict[str, tuple[list[dict[str, str]], float]] = {
     ),
     "alpasim:simulation_rollouts_completed:sum": (
         [
+            worker("alpasim_simulation_elapsed_seconds", 0, "0+1x120"),
             worker("alpasim_rollouts_total", 0, "0+1x120", 'status="completed"'),
-            worker("alpasim_rollouts_total", 1, "0+1x120", 'status="completed"'),
+            worker("alpasim_rollouts_total", 1, "0+1x60 stale", 'status="completed"'),
             worker("alpasim_rollouts_total", 0, "0+9x120", 'status="failed"'),
         ],
-        240.0,
+        180.0,
     ),
     "alpasim:simulation_seconds_per_rollout:avg": (
         [
             worker("alpasim_simulation_elapsed_seconds", 0, "0+1x120"),
-            worker("alpasim_simulation_elapsed_seconds", 1, "0+1x120"),
+            worker("alpasim_simulation_elapsed_seconds", 1, "0+1x60 stale"),
             worker("alpasim_rollouts_total", 0, "0+0.25x120", 'status="completed"'),
-            worker("alpasim_rollouts_total", 1, "0+0.25x120", 'status="completed"'),
+            worker("alpasim_rollouts_total", 1, "0+0.5x60 stale", 'status="completed"'),
             worker("alpasim_rollouts_total", 1, "0+9x120", 'status="failed"'),
         ],
         2.0,
@@ -71,12 +72,24 @@ CASES: dict[str, tuple[list[dict[str, str]], float]] = {
     "alpasim:event_loop_idle_fraction:ratio": (
         [
             worker("alpasim_event_loop_idle_seconds_total", 0, "0+0.8x120"),
+            worker("alpasim_event_loop_work_seconds_total", 0, "0+0.1x120"),
+            worker("alpasim_event_loop_poll_seconds_total", 0, "0+0.1x120"),
             worker("alpasim_event_loop_idle_seconds_total", 1, "0+0.4x120"),
+            worker("alpasim_event_loop_work_seconds_total", 1, "0+0.5x120"),
+            worker("alpasim_event_loop_poll_seconds_total", 1, "0+0.1x120"),
         ],
         0.6,
     ),
 }
 BY_LABEL: dict[str, tuple[list[dict[str, str]], str, float]] = {
+    "rolltop:worker_rollouts_completed:last": (
+        [
+            worker("alpasim_simulation_elapsed_seconds", 0, "0+1x120"),
+            worker("alpasim_rollouts_total", 1, "0+1x60 stale", 'status="completed"'),
+        ],
+        'worker_id="1"',
+        60.0,
+    ),
     "alpasim:rpc_duration_seconds:p95": (
         [
             worker(
@@ -155,6 +168,22 @@ def test_the_rules_are_valid(promtool: Path, tmp_path: Path) -> None:
 
 def test_every_rule_has_its_case() -> None:
     assert {rule.record for rule in RULES} == CASES.keys() | BY_LABEL.keys()
+
+
+def test_nothing_is_carried_on_once_the_run_is_over(promtool: Path, tmp_path: Path) -> None:
+    left = [
+        worker("alpasim_simulation_elapsed_seconds", 0, "0+1x60 stale"),
+        worker("alpasim_rollouts_total", 0, "0+1x60 stale", 'status="completed"'),
+    ]
+    gone = {"expr": '{__name__=~".+:.*completed:.+"}', "eval_time": "120s", "exp_samples": []}
+    document = {
+        "rule_files": ["rules.yml"],
+        "tests": [{"interval": "1s", "input_series": left, "promql_expr_test": [gone]}],
+    }
+    (tmp_path / "rules.yml").write_text(render_rules())
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(document))
+
+    assert "SUCCESS" in run(promtool, "test", "rules", "test.yml", folder=tmp_path)
 
 
 def test_the_rules_record_what_they_say(promtool: Path, tmp_path: Path) -> None:

@@ -109,12 +109,26 @@ def test_what_cannot_be_drawn_is_a_gap_and_nothing_but_gaps_is_no_series() -> No
 
 @pytest.mark.parametrize(
     ("seconds", "interval", "step", "window"),
-    [(60, 1, 1, 10), (3600, 1, 12, 24), (600, 5, 5, 20), (0, 1, 1, 10)],
+    [(60, 1, 1, 5), (120, 1, 1, 10), (3600, 1, 12, 24), (600, 5, 5, 25), (0, 1, 1, 5)],
 )
 def test_resolution_suits_length_and_interval(
     seconds: float, interval: float, step: float, window: float
 ) -> None:
     assert Resolution.of(Window(0, seconds), interval) == Resolution(step, window)
+
+
+def test_a_slope_has_enough_samples_of_what_is_scraped_seldom() -> None:
+    answers = Answers(lambda _: [])
+    panels = [PANELS_BY_KEY[key] for key in ("process_cpu", "step_rate")]
+    collect_panels(answers, panels, 0, 60, 1, intervals_s={"alpasim-process": 5.0})
+
+    assert "[25s]" in next(promql for promql in answers.asked if "namedprocess" in promql)
+    assert "[5s]" in next(promql for promql in answers.asked if "step_duration" in promql)
+
+
+def test_what_a_run_came_to_stands_at_its_end() -> None:
+    assert Window(0.5, 30.2).whole_steps(1.0) == Window(pytest.approx(1.2), 30.2)
+    assert Window(3.0, 3.0).whole_steps(1.0) == Window(3.0, 3.0)
 
 
 def scrapes(*times: tuple[float, float]) -> Series:
@@ -133,8 +147,9 @@ def scrapes(*times: tuple[float, float]) -> Series:
         ([*((t, 1) for t in range(5)), (5, 0), *((t, 1) for t in range(6, 10))], 1, 1.0),
         ([*((t, 1) for t in range(5)), *((t, 1) for t in range(9, 14))], 4, 4.0),
         ([(t + 0.3 * (t % 2), 1) for t in range(10)], 0, 0.0),
+        ([(t, 0) for t in range(10)], 10, 10.0),
     ],
-    ids=["none", "before its start and after its end", "failed", "not done", "jitter"],
+    ids=["none", "before its start and after its end", "failed", "not done", "jitter", "silent"],
 )
 def test_lost_scrapes_are_those_of_a_worker_that_lived(
     up: list[tuple[float, float]], lost: int, gaps_s: float
@@ -144,7 +159,9 @@ def test_lost_scrapes_are_those_of_a_worker_that_lived(
 
     assert found.lost == lost
     assert found.gaps_s == pytest.approx(gaps_s, abs=0.01)
-    assert found.jobs == {"alpasim-runtime-worker": True}
+    answered = any(value for _, value in up)
+    assert found.jobs == {"alpasim-runtime-worker": answered}
+    assert found.silent == (() if answered else (("alpasim-runtime-worker", "127.0.0.1:9001"),))
 
 
 def test_scrapes_of_nobody_are_unknown_not_perfect() -> None:

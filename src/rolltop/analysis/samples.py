@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+UNKNOWN_SPACING_S = 1.0
+"""Seconds between two scrapes, taken where a counter has one sample only."""
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -44,11 +47,17 @@ def without_resets(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def count_at(counter: Samples, t_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the count at times ``t_s`` (m,): linear across a gap, flat outside of the samples."""
+    """Return the count at times ``t_s`` (m,): linear across a gap, flat after the last sample.
+
+    A counter is born with 0, between its first sample and the scrape before it: series that appear
+    at their first use begin with what they were used for.
+    """
     if counter.t_s.size == 0:
         return np.zeros_like(t_s)
-    count = without_resets(counter.values)
-    return np.asarray(np.interp(t_s, counter.t_s, count), dtype=np.float64)
+    born_s = counter.t_s[0] - (spacing_s([counter]) or UNKNOWN_SPACING_S)
+    times = np.concatenate(([born_s], counter.t_s))
+    count = np.concatenate(([0.0], without_resets(counter.values)))
+    return np.asarray(np.interp(t_s, times, count), dtype=np.float64)
 
 
 def total_at(counters: Iterable[Samples], t_s: NDArray[np.float64]) -> NDArray[np.float64]:

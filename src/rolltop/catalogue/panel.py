@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from rolltop.catalogue.duration import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,10 +42,9 @@ WORKER = Source("alpasim-runtime-worker", "runtime worker")
 PROCESS = Source("alpasim-process", "process exporter")
 NODE = Source("alpasim-node", "node exporter")
 GPU = Source("alpasim-dcgm", "GPU exporter")
+SOURCES = (WORKER, PROCESS, NODE, GPU)
+"""All sources that a run can have, each a job of its own."""
 ANY = Source("", "target")
-
-HOLD_S = 60.0
-"""Seconds for which at least a series that ended still counts in what is said so far."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """PromQL with ``$run``, ``$window``, ``$hold``, ``$range`` open, a legend with ``{label}``s."""
+    """PromQL with ``$run``, ``$window``, ``$range`` open, and a legend with ``{label}``s."""
 
     promql: str
     legend: str
@@ -67,13 +67,12 @@ class PanelQuery:
 
         Args:
             selector: label matchers such as ``run_uuid="..."``; empty matches everything.
-            window_s: seconds for ``rate()`` over time.
-            range_s: seconds of the whole run, for values over all of it. A quarter of it, and a
-                minute at least, is for how long the last value of a worker that left still counts.
+            window_s: seconds over which a slope over time is taken.
+            range_s: seconds of the whole run: for values over all of it, and because the last
+                value of a worker that left counts to the end.
         """
         text = self.promql
-        times = {"$window": window_s, "$range": range_s, "$hold": max(HOLD_S, range_s / 4)}
-        for name, seconds in times.items():
+        for name, seconds in (("$window", window_s), ("$range", range_s)):
             text = text.replace(name, duration(seconds))
         if not selector:
             text = text.replace(",$run", "")
@@ -114,10 +113,3 @@ class Panel:
     colour_by: str = "service"
     thresholds: tuple[Threshold, ...] = ()
     y_max: float | None = None
-
-
-def duration(seconds: float) -> str:
-    """Return a Prometheus duration, rounded up: to milliseconds below 10 s, else to seconds."""
-    if seconds < 10 and not float(seconds).is_integer():  # noqa: PLR2004 - as the docstring says
-        return f"{max(1, math.ceil(seconds * 1000))}ms"
-    return f"{max(1, math.ceil(seconds))}s"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from rolltop.catalogue.panel import duration
+from rolltop.catalogue.duration import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,22 +33,37 @@ def _p95(series: str, extra: str = "") -> str:
     return f"histogram_quantile(0.95, sum by ({labels}, le) (rate({series}_bucket[1m])))"
 
 
+def _rate(series: str) -> str:
+    """Return how fast a counter of all workers rises over a minute, per run."""
+    return f"sum by (run_uuid, run_name) (rate({series}[1m]))"
+
+
+WORKER_COMPLETED = "rolltop:worker_rollouts_completed:last"
+"""A series that carries itself on: it must stand before those that read it."""
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "rolltop:run_steps:rate1m",
-        "sum by (run_uuid, run_name) (rate(alpasim_step_duration_seconds_count[1m]))",
+        _rate("alpasim_step_duration_seconds_count"),
         "Steps per second of the run, all workers.",
         fast=True,
     ),
     Rule(
+        WORKER_COMPLETED,
+        "sum by (run_uuid, run_name, worker_id)"
+        ' (alpasim_rollouts_total{status="completed"})'
+        f" or ({WORKER_COMPLETED} and on (run_uuid) alpasim_simulation_elapsed_seconds)",
+        "Rollouts that a worker completed; of one that has left, for as long as its run goes on.",
+    ),
+    Rule(
         "alpasim:simulation_rollouts_completed:sum",
-        'sum by (run_uuid, run_name) (alpasim_rollouts_total{status="completed"})',
+        f"sum by (run_uuid, run_name) ({WORKER_COMPLETED})",
         "Rollouts that were completed; no attempt that failed, none that was abandoned.",
     ),
     Rule(
         "alpasim:simulation_seconds_per_rollout:avg",
         "max by (run_uuid, run_name) (alpasim_simulation_elapsed_seconds)"
-        ' / (sum by (run_uuid, run_name) (alpasim_rollouts_total{status="completed"}) > 0)',
+        " / (alpasim:simulation_rollouts_completed:sum > 0)",
         "Seconds since the start over completed rollouts; absent until one is completed.",
     ),
     Rule(
@@ -78,7 +93,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "alpasim:event_loop_idle_fraction:ratio",
-        "avg by (run_uuid, run_name) (rate(alpasim_event_loop_idle_seconds_total[1m]))",
+        f"{_rate('alpasim_event_loop_idle_seconds_total')}"
+        f" / ({_rate('alpasim_event_loop_idle_seconds_total')}"
+        f" + {_rate('alpasim_event_loop_poll_seconds_total')}"
+        f" + {_rate('alpasim_event_loop_work_seconds_total')})",
         "Share of the last minute that the workers' event loops were idle, mean of the workers.",
     ),
 )

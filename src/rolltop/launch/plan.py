@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rolltop.catalogue.panel import WORKER
 from rolltop.config.schema import templates
 from rolltop.launch import plan_files
 from rolltop.model.plan import HealthCheck, LaunchPlan, ProcessPlan, Role
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 SCHEDULER = "scheduler"
-WORKER_JOB = "alpasim-runtime-worker"
 SERVICE_JOB = "rolltop-service"
 """The job of a page that a service or the scheduler has of its own."""
 
@@ -221,7 +221,7 @@ class _Writer:
         """Yield the workers' pages as one group, other processes' pages by their group."""
         pages = [process for process in processes if process.metrics_port is not None]
         workers = [page for page in pages if page.role is Role.WORKER]
-        yield self._target_group(workers, WORKER_JOB, "runtime")
+        yield self._target_group(workers, WORKER.job, "runtime")
         for component in dict.fromkeys(p.group for p in pages if p.role is not Role.WORKER):
             members = [p for p in pages if p.role is not Role.WORKER and p.group == component]
             yield self._target_group(members, SERVICE_JOB, component or "")

@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rolltop.catalogue.duration import duration
+from rolltop.catalogue.panel import WORKER
 from rolltop.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from rolltop.model.target import TargetGroup
 
-WORKER_JOB = "alpasim-runtime-worker"
 WORKER_FILE = "workers.json"
 EXPORTER_FILE = "exporters.json"
 TARGETS_FOLDER = "targets"
@@ -61,20 +62,6 @@ class ScrapePool:
                 {"files": [self.targets_glob], "refresh_interval": duration(_REFRESH_S)}
             ],
         }
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as Prometheus writes them: ``5s``, and ``250ms`` below its whole seconds.
-
-    Raises:
-        ConfigError: They are fewer than a millisecond, or not a number.
-    """
-    milliseconds = round(seconds * 1000) if abs(seconds) < float("inf") else 0
-    if milliseconds < 1:
-        raise ConfigError(
-            f"an interval of {seconds} s is too short for Prometheus", hint="0.001 s is the least"
-        )
-    return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
 
 
 def render_config(
@@ -139,8 +126,8 @@ def target_files(groups: Sequence[TargetGroup]) -> dict[str, str]:
     Raises:
         ConfigError: A target is no ``host:port``, or a label cannot be one.
     """
-    workers = [group for group in groups if group.labels.get("job") == WORKER_JOB]
-    others = [group for group in groups if group.labels.get("job") != WORKER_JOB]
+    workers = [group for group in groups if group.labels.get("job") == WORKER.job]
+    others = [group for group in groups if group.labels.get("job") != WORKER.job]
     return {WORKER_FILE: render_targets(workers), EXPORTER_FILE: render_targets(others)}
 
 

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 THREADS = 4
 POINTS = 300
 """Points over time that a panel can show."""
-MIN_WINDOW_S = 10.0
+WINDOW_SCRAPES = 5
+"""Scrape intervals over which a slope is taken, at the least."""
+CALM_S = 10.0
+CALM_SHARE = 1 / 12
+"""A slope is taken over ten seconds, in which chance evens out, but over no more of a short run."""
 TOO_LARGE = 1e30
 """A value from which on it is no measurement."""
 
@@ -54,7 +58,7 @@ class PanelData:
 
 @dataclass(frozen=True)
 class Resolution:
-    """``step_s`` between points and ``window_s`` of ``rate()``, in seconds."""
+    """``step_s`` between points and ``window_s`` over which a slope is taken, in seconds."""
 
     step_s: float
     window_s: float
@@ -63,7 +67,12 @@ class Resolution:
     def of(cls, window: Window, scrape_interval_s: float) -> Resolution:
         """Return what suits a run of this length, scraped at this interval."""
         step = max(scrape_interval_s, window.range_s / POINTS)
-        return cls(step, max(4 * scrape_interval_s, 2 * step, MIN_WINDOW_S))
+        calm = min(CALM_S, CALM_SHARE * window.range_s)
+        return cls(step, max(WINDOW_SCRAPES * scrape_interval_s, 2 * step, calm))
+
+    def for_interval(self, scrape_interval_s: float) -> Resolution:
+        """Return one whose window holds enough samples of what is scraped at this interval."""
+        return Resolution(self.step_s, max(self.window_s, WINDOW_SCRAPES * scrape_interval_s))
 
 
 def collect_panels(
@@ -76,6 +85,7 @@ def collect_panels(
     run_uuid: str = "",
     window_s: float | None = None,
     jobs: Mapping[str, bool] | None = None,
+    intervals_s: Mapping[str, float] | None = None,
 ) -> list[PanelData]:
     """Return the panels with their series, in the order given.
 
@@ -86,14 +96,21 @@ def collect_panels(
         end_s: end, unix seconds.
         step_s: seconds between points.
         run_uuid: the run; empty: everything that Prometheus has.
-        window_s: seconds of ``rate()``; by default what suits ``step_s``.
+        window_s: seconds over which a slope is taken; by default what suits ``step_s``.
         jobs: job of the targets -> whether any of them ever answered; None: not known.
+        intervals_s: job of the targets -> seconds between two scrapes, where known.
     """
     window = Window(start_s, end_s)
     reader = prometheus if isinstance(prometheus, RunReader) else RunReader(prometheus, run_uuid)
-    resolution = Resolution(step_s, window_s or max(4 * step_s, MIN_WINDOW_S))
+    usual = Resolution(step_s, window_s or WINDOW_SCRAPES * step_s)
+    intervals = intervals_s or {}
+
+    def collect(panel: Panel) -> PanelData:
+        interval = intervals.get(panel.source.job, 0.0)
+        return _collect(reader, panel, window, usual.for_interval(interval), jobs)
+
     with ThreadPoolExecutor(THREADS, thread_name_prefix="panel") as pool:
-        return list(pool.map(lambda p: _collect(reader, p, window, resolution, jobs), panels))
+        return list(pool.map(collect, panels))
 
 
 def _collect(
@@ -141,7 +158,7 @@ def _lines(
     if panel.kind is Kind.BARS:
         answer = reader.instant(promql, window)
     else:
-        answer = reader.over(promql, window, resolution.step_s)
+        answer = reader.over(promql, window.whole_steps(resolution.step_s), resolution.step_s)
     return [
         PanelLine(
             query.legend_of(s.labels), _colour_key(panel, query, s), s.t_s, only_finite(s.values)

@@ -11,14 +11,16 @@ from rolltop.analysis.bottleneck import InstanceLoad, RunLoad
 from rolltop.analysis.samples import Samples, increase, spacing_s
 from rolltop.analysis.steps import MethodLoad
 from rolltop.analysis.throughput import busy_window
+from rolltop.catalogue.duration import duration
+from rolltop.catalogue.panel import WORKER
+from rolltop.report.reader import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rolltop.model.series import Series
-    from rolltop.report.reader import RunReader, Window
+    from rolltop.report.reader import RunReader
 
-WORKER_JOB = "alpasim-runtime-worker"
 LATE = 1.5
 """Scrape intervals between two samples from which one is missing."""
 MIN_BUSY_INTERVALS = 6
@@ -47,13 +49,17 @@ class Missing:
 class ScrapeQuality:
     """How well the run was scraped.
 
-    ``jobs``: job -> whether a target of it ever answered. ``lost``: scrapes of workers that failed
-    or did not take place while the worker lived. ``gaps_s``: the time in which samples were
-    missing, seconds, of the worst worker. None where nothing is known.
+    ``interval_s``: between two scrapes of a worker. ``jobs``: job -> whether a target of it ever
+    answered; ``intervals_s``: job -> seconds between two scrapes; ``silent``: (job, address) of
+    every target that never answered. ``lost``: scrapes of workers that failed or did not take
+    place while the worker lived, all of them where it never answered. ``gaps_s``: the time in
+    which samples were missing, seconds, of the worst worker. None where nothing is known.
     """
 
     interval_s: float | None
     jobs: dict[str, bool] = field(default_factory=dict)
+    intervals_s: dict[str, float] = field(default_factory=dict)
+    silent: tuple[tuple[str, str], ...] = ()
     lost: int | None = None
     gaps_s: float | None = None
 
@@ -73,23 +79,41 @@ def ask_scrapes(reader: RunReader, window: Window, missing: Missing) -> ScrapeQu
     """Return how well the run was scraped, from the samples of ``up`` themselves."""
     seconds = int(window.range_s) + 1
     answer = missing.ask("up", lambda: reader.instant(f"up{{$run}}[{seconds}s]", window))
-    jobs: dict[str, bool] = {}
+    targets: dict[str, list[Series]] = {}
     for series in answer:
-        job = series.labels.get("job", "")
-        jobs[job] = jobs.get(job, False) or bool((series.values > 0).any())
-    workers = [s for s in answer if s.labels.get("job") == WORKER_JOB]
-    interval = spacing_s(_samples(workers, "instance"))
-    if interval is None:
-        return ScrapeQuality(None, jobs)
-    losses = [_losses(s, interval) for s in workers]
-    return ScrapeQuality(interval, jobs, sum(n for n, _ in losses), max(gap for _, gap in losses))
+        targets.setdefault(series.labels.get("job", ""), []).append(series)
+    spacings = {job: spacing_s(_samples(ups, "instance")) for job, ups in targets.items()}
+    workers = targets.get(WORKER.job, [])
+    interval = spacings.get(WORKER.job)
+    losses = [_losses(up, interval) for up in workers] if interval is not None else []
+    return ScrapeQuality(
+        interval,
+        jobs={job: any(map(_answered, ups)) for job, ups in targets.items()},
+        intervals_s={job: spacing for job, spacing in spacings.items() if spacing is not None},
+        silent=tuple(
+            (job, up.labels.get("instance", "?"))
+            for job, ups in targets.items()
+            for up in ups
+            if not _answered(up)
+        ),
+        lost=sum(n for n, _ in losses) if losses else None,
+        gaps_s=max(gap for _, gap in losses) if losses else None,
+    )
+
+
+def _answered(up: Series) -> bool:
+    """Return whether a target ever answered a scrape."""
+    return bool((up.values > 0).any())
 
 
 def _losses(up: Series, interval_s: float) -> tuple[int, float]:
-    """Return scrapes lost, and seconds without a sample, from the first answer to the last."""
+    """Return scrapes lost, and seconds without a sample, from the first answer to the last.
+
+    Of a target that never answered, every scrape is lost.
+    """
     answered = np.flatnonzero(up.values > 0)
     if answered.size == 0:
-        return 0, 0.0
+        return up.values.size, float(up.values.size * interval_s)
     between = np.diff(up.t_s[answered])
     late = between[between > LATE * interval_s]
     lost = int(np.round(late / interval_s - 1).sum())
@@ -139,13 +163,13 @@ def ask_load(
     busy = busy_window(workers.steps) or (window.start_s, window.end_s)
     if busy[1] - busy[0] < MIN_BUSY_INTERVALS * interval_s:
         busy = (window.start_s, window.end_s)
-    span = max(1.0, busy[1] - busy[0])
+    busy = round(busy[0], 3), round(max(busy[1], busy[0] + 1.0), 3)
+    span = busy[1] - busy[0]
 
     def risen(name: str, by: str) -> dict[tuple[str, ...], float]:
-        promql = f"sum by ({by}) (increase({name}{{$run}}[{round(span)}s]))"
-        answer = missing.ask(name, lambda: reader.instant(promql, window, at_s=busy[1]))
+        answer = missing.ask(name, lambda: _counts(reader, window, f"{name}{{$run}}", by, busy))
         labels = by.split(", ")
-        return {tuple(s.labels.get(k, "") for k in labels): float(s.values[-1]) for s in answer}
+        return {tuple(s.labels.get(k, "") for k in labels): _rise(s, busy) for s in answer}
 
     return RunLoad(
         duration_s=span,
@@ -155,6 +179,22 @@ def ask_load(
         worker_work=_loop_work(reader, window, busy, missing),
         cpu=_cpu(reader, window, busy),
     )
+
+
+def _counts(
+    reader: RunReader, window: Window, selector: str, by: str, busy: tuple[float, float]
+) -> list[Series]:
+    """Return what counters had come to at both ends of a time; those of workers that left count."""
+    look_back = duration(window.range_s)
+    promql = f"sum by ({by}) (last_over_time({selector}[{look_back}]))"
+    return reader.over(promql, Window(*busy), busy[1] - busy[0])
+
+
+def _rise(counts: Series, busy: tuple[float, float]) -> float:
+    """Return by how much a count rose; one that is not there at the begin has begun at 0."""
+    at_begin = counts.t_s.size > 0 and counts.t_s[0] < (busy[0] + busy[1]) / 2
+    began = float(counts.values[0]) if at_begin else 0.0
+    return max(0.0, float(counts.values[-1]) - began)
 
 
 def _instances(
@@ -194,15 +234,15 @@ def _loop_work(
 ) -> float | None:
     """Return the share of time that the workers' event loops were at work, their mean."""
     name = "alpasim_event_loop_work_seconds_total"
-    promql = f"avg(rate({name}{{$run}}[{round(busy[1] - busy[0])}s]))"
+    promql = f"avg(deriv({name}{{$run}}[{duration(busy[1] - busy[0])}]))"
     return _scalar(missing.ask(name, lambda: reader.instant(promql, window, at_s=busy[1])))
 
 
 def _cpu(reader: RunReader, window: Window, busy: tuple[float, float]) -> dict[str, float]:
     """Return the cores that each group of processes used; a run without the exporter has none."""
     promql = (
-        "sum by (groupname) (rate(namedprocess_namegroup_cpu_seconds_total"
-        f"{{$run}}[{round(busy[1] - busy[0])}s]))"
+        "sum by (groupname) (deriv(namedprocess_namegroup_cpu_seconds_total"
+        f"{{$run}}[{duration(busy[1] - busy[0])}]))"
     )
     answer = Missing().ask("", lambda: reader.instant(promql, window, at_s=busy[1]))
     return {s.labels["groupname"]: float(s.values[-1]) for s in answer if "groupname" in s.labels}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from rolltop.catalogue.aliases import canonical_labels
@@ -42,6 +43,14 @@ class Window:
     def range_s(self) -> float:
         """The length in seconds, at least one."""
         return max(1.0, self.end_s - self.start_s)
+
+    def whole_steps(self, step_s: float) -> Window:
+        """Return the window from the first time on that lies whole steps before its end.
+
+        What a run has come to stands at its end, which a last step must not stop short of.
+        """
+        steps = math.floor((self.end_s - self.start_s) / step_s)
+        return replace(self, start_s=self.end_s - max(0, steps) * step_s)
 
 
 class RunReader:

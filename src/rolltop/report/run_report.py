@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from rolltop.analysis.bottleneck import BottleneckFinding, find_bottleneck
 from rolltop.analysis.samples import total
 from rolltop.analysis.throughput import Progress, estimate_throughput
+from rolltop.catalogue.panel import SOURCES, WORKER
 from rolltop.catalogue.panels import PANELS
 from rolltop.model.estimate import Bottleneck, ThroughputEstimate
 from rolltop.model.run import RolloutCounts
 from rolltop.report.collect import PanelData, Resolution, collect_panels
 from rolltop.report.course import Course
 from rolltop.report.evidence import (
-    WORKER_JOB,
     Missing,
     ScrapeQuality,
     WorkerSamples,
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from rolltop.model.run import RunIdentity
 
 DEFAULT_INTERVAL_S = 1.0
-EXPORTERS = {
-    WORKER_JOB: "runtime worker",
-    "alpasim-process": "process exporter",
-    "alpasim-node": "node exporter",
-    "alpasim-dcgm": "GPU exporter",
-}
-"""Job -> what its absence is named in the summary."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +159,7 @@ def _panels(
         resolution.step_s,
         window_s=resolution.window_s,
         jobs=scrapes.jobs or None,
+        intervals_s=scrapes.intervals_s,
     )
 
 
@@ -227,19 +221,28 @@ def _draw(
 def _name_missing(
     reasons: dict[str, str], scrapes: ScrapeQuality, finding: BottleneckFinding
 ) -> None:
-    """Add what is missing as a whole: exporters, and the bottleneck."""
+    """Add what is missing as a whole: exporters, single targets, and the bottleneck."""
     if "up" not in reasons:
-        for job, title in EXPORTERS.items():
-            if job not in scrapes.jobs:
-                reasons[title] = f"not in this run (no target of job {job})"
-            elif not scrapes.jobs[job]:
-                reasons[title] = f"never answered a scrape (job {job})"
+        for source in SOURCES:
+            if source.job not in scrapes.jobs:
+                reasons[source.title] = f"not in this run (no target of job {source.job})"
+            elif not scrapes.jobs[source.job]:
+                reasons[source.title] = f"never answered a scrape (job {source.job})"
+        for job, address in scrapes.silent:
+            reasons[_page(job, address)] = f"never answered a scrape (job {job})"
     if finding.bottleneck is None:
         reasons["bottleneck"] = finding.reason or "not known"
 
 
+def _page(job: str, address: str) -> str:
+    """Return what the page of one target is called among what is missing."""
+    title = next((source.title for source in SOURCES if source.job == job), job)
+    return f"{title} {address}"
+
+
 def _lost(reasons: Mapping[str, str], scrapes: ScrapeQuality, plot: str) -> tuple[str, ...]:
     """Return the names of what was started, or is always there, and is missing all the same."""
-    expected = {title for job, title in EXPORTERS.items() if job in scrapes.jobs}
-    expected |= {EXPORTERS[WORKER_JOB], "up", plot, "alpasim_step_duration_seconds_count"}
+    expected = {source.title for source in SOURCES if source.job in scrapes.jobs}
+    expected |= {_page(job, address) for job, address in scrapes.silent}
+    expected |= {WORKER.title, "up", plot, "alpasim_step_duration_seconds_count"}
     return tuple(name for name in reasons if name in expected)

@@ -1,7 +1,7 @@
 """The panels of a run, as data.
 
-``$run`` stands for the label matchers of one run, ``$window`` for the width of ``rate()``,
-``$hold`` for how long a series that ended still counts, and ``$range`` for the whole run.
+``$run`` stands for the label matchers of one run, ``$window`` for the time over which a slope is
+taken, and ``$range`` for the whole run.
 """
 
 from __future__ import annotations

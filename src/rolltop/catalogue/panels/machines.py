@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from rolltop.catalogue.panel import ANY, GPU, NODE, PROCESS, Kind, Panel, PanelQuery, Section
+from rolltop.catalogue.panels.parts import slope
+
+_IDLE = 'mode="idle"'
 
 MACHINES: tuple[Panel, ...] = (
     Panel(
@@ -15,8 +18,7 @@ MACHINES: tuple[Panel, ...] = (
         colour_by="groupname",
         queries=(
             PanelQuery(
-                "sum by (groupname)"
-                " (rate(namedprocess_namegroup_cpu_seconds_total{$run}[$window]))",
+                f"sum by (groupname) ({slope('namedprocess_namegroup_cpu_seconds_total')})",
                 "{groupname}",
             ),
         ),
@@ -51,7 +53,7 @@ MACHINES: tuple[Panel, ...] = (
         colour_by="node",
         queries=(
             PanelQuery(
-                '1 - avg by (node) (rate(node_cpu_seconds_total{mode="idle",$run}[$window]))',
+                f"1 - avg by (node) ({slope('node_cpu_seconds_total', _IDLE)})",
                 "{node}",
             ),
         ),

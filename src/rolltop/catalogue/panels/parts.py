@@ -9,28 +9,34 @@ NO_CALL = "no worker recorded a call to a service"
 NO_SERVER_TIME = "no service says how long a call waited and was served"
 
 
-def quantiles(series: str, *, by_service: bool = False) -> tuple[PanelQuery, ...]:
+def slope(series: str, matchers: str = "") -> str:
+    """Return by how much a counter rises per second: the least-squares slope over the window.
+
+    Not ``rate()``, which divides by the whole window also where a series fills but a part of it: it
+    shows a warm-up of that length at the start of every run, and shares that do not add up to one.
+    The slope takes the samples that are there at their times. It knows no restart of a counter; a
+    run's processes are not restarted, one that ends ends the run.
+    """
+    selector = f"{matchers},$run" if matchers else "$run"
+    return f"deriv({series}{{{selector}}}[$window])"
+
+
+def quantiles(series: str) -> tuple[PanelQuery, ...]:
     """Return mean, median and 95th percentile of a histogram over the window."""
-    by = " by (service)" if by_service else ""
-    le = "le, service" if by_service else "le"
-    legend = "{service} " if by_service else ""
-    rate = f"sum by ({le}) (rate({series}_bucket{{$run}}[$window]))"
-    mean = (
-        f"sum{by} (rate({series}_sum{{$run}}[$window]))"
-        f" / sum{by} (rate({series}_count{{$run}}[$window]))"
-    )
+    buckets = f"sum by (le) ({slope(f'{series}_bucket')})"
+    mean = f"sum({slope(f'{series}_sum')}) / (sum({slope(f'{series}_count')}) > 0)"
     return (
-        PanelQuery(mean, f"{legend}mean"),
-        PanelQuery(f"histogram_quantile(0.5, {rate})", f"{legend}median"),
-        PanelQuery(f"histogram_quantile(0.95, {rate})", f"{legend}95th percentile"),
+        PanelQuery(mean, "mean"),
+        PanelQuery(f"histogram_quantile(0.5, {buckets})", "median"),
+        PanelQuery(f"histogram_quantile(0.95, {buckets})", "95th percentile"),
     )
 
 
 def mean_by_service(series: str) -> PanelQuery:
     """Return the mean of a histogram over the window, per service."""
     return PanelQuery(
-        f"sum by (service) (rate({series}_sum{{$run}}[$window]))"
-        f" / (sum by (service) (rate({series}_count{{$run}}[$window])) > 0)",
+        f"sum by (service) ({slope(f'{series}_sum')})"
+        f" / (sum by (service) ({slope(f'{series}_count')}) > 0)",
         "{service}",
     )
 
@@ -38,25 +44,20 @@ def mean_by_service(series: str) -> PanelQuery:
 def p95_by_service(series: str) -> PanelQuery:
     """Return the 95th percentile of a histogram over the window, per service."""
     return PanelQuery(
-        f"histogram_quantile(0.95, sum by (le, service) (rate({series}_bucket{{$run}}[$window])))",
+        f"histogram_quantile(0.95, sum by (le, service) ({slope(f'{series}_bucket')}))",
         "{service}",
     )
 
 
-def mean_by_endpoint(seconds: str) -> PanelQuery:
-    """Return seconds a call over the whole run, per instance."""
-    return PanelQuery(
-        f"sum by (service, endpoint) (increase({seconds}{{$run}}[$range]))"
-        " / (sum by (service, endpoint) (increase(rolltop_rpc_calls_total{$run}[$range])) > 0)",
-        "{endpoint}",
-    )
-
-
 def so_far(series: str, matchers: str = "", *, by: str = "") -> str:
-    """Return a counter's count so far; that of a worker that has left still counts."""
+    """Return a counter's count since the start; that of a worker that has left still counts.
+
+    Not ``increase()``, which does not count what a series has when it is first seen: one that
+    appears at the first use begins with what it was used for.
+    """
     grouped = f"sum by ({by})" if by else "sum"
     selector = f"{matchers},$run" if matchers else "$run"
-    return f"{grouped} (last_over_time({series}{{{selector}}}[$hold]))"
+    return f"{grouped} (last_over_time({series}{{{selector}}}[$range]))"
 
 
 def mean_so_far(series: str, *, by: str = "") -> str:
@@ -64,6 +65,14 @@ def mean_so_far(series: str, *, by: str = "") -> str:
     return f"{so_far(f'{series}_sum', by=by)} / ({so_far(f'{series}_count', by=by)} > 0)"
 
 
-def p95_so_far(series: str) -> str:
+def p95_so_far(series: str, *, by: str = "") -> str:
     """Return the 95th percentile of a histogram since the start."""
-    return f"histogram_quantile(0.95, {so_far(f'{series}_bucket', by='le')})"
+    labels = f"le, {by}" if by else "le"
+    return f"histogram_quantile(0.95, {so_far(f'{series}_bucket', by=labels)})"
+
+
+def mean_by_endpoint(seconds: str) -> PanelQuery:
+    """Return seconds a call over the whole run, per instance."""
+    by = "service, endpoint"
+    calls = so_far("rolltop_rpc_calls_total", by=by)
+    return PanelQuery(f"{so_far(seconds, by=by)} / ({calls} > 0)", "{endpoint}")

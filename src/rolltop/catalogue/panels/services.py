@@ -8,7 +8,10 @@ from rolltop.catalogue.panels.parts import (
     NO_SERVER_TIME,
     mean_by_endpoint,
     mean_by_service,
+    mean_so_far,
     p95_by_service,
+    p95_so_far,
+    slope,
     so_far,
 )
 
@@ -20,10 +23,9 @@ SERVICES: tuple[Panel, ...] = (
         section=Section.SERVICES,
         queries=(
             PanelQuery(
-                "sum by (service)"
-                " (rate(rolltop_rpc_endpoint_service_seconds_total{$run}[$window]))"
-                " / count by (service)"
-                " (count by (service, endpoint) (rolltop_rpc_calls_total{$run}))",
+                f"sum by (service) ({slope('rolltop_rpc_endpoint_service_seconds_total')})"
+                " / count by (service) (count by (service, endpoint)"
+                " (last_over_time(rolltop_rpc_calls_total{$run}[$range])))",
                 "{service}",
             ),
         ),
@@ -40,7 +42,7 @@ SERVICES: tuple[Panel, ...] = (
         section=Section.SERVICES,
         queries=(
             PanelQuery(
-                "sum by (service) (rate(alpasim_rpc_duration_seconds_count{$run}[$window]))",
+                f"sum by (service) ({slope('alpasim_rpc_duration_seconds_count')})",
                 "{service}",
             ),
         ),
@@ -159,10 +161,7 @@ SERVICES: tuple[Panel, ...] = (
         kind=Kind.BARS,
         queries=(
             PanelQuery(
-                "sum by (service, method)"
-                " (increase(alpasim_rpc_duration_seconds_sum{$run}[$range]))"
-                " / (sum by (service, method)"
-                " (increase(alpasim_rpc_duration_seconds_count{$run}[$range])) > 0)",
+                mean_so_far("alpasim_rpc_duration_seconds", by="service, method"),
                 "{service} {method}",
             ),
         ),
@@ -178,8 +177,7 @@ SERVICES: tuple[Panel, ...] = (
         kind=Kind.BARS,
         queries=(
             PanelQuery(
-                "histogram_quantile(0.95, sum by (le, service, method)"
-                " (increase(alpasim_rpc_duration_seconds_bucket{$run}[$range])))",
+                p95_so_far("alpasim_rpc_duration_seconds", by="service, method"),
                 "{service} {method}",
             ),
         ),

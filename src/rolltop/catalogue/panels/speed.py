@@ -9,6 +9,7 @@ from rolltop.catalogue.panels.parts import (
     mean_so_far,
     p95_so_far,
     quantiles,
+    slope,
     so_far,
 )
 
@@ -36,7 +37,7 @@ SPEED: tuple[Panel, ...] = (
         section=Section.SPEED,
         queries=(
             PanelQuery(
-                "max(last_over_time(alpasim_simulation_elapsed_seconds{$run}[$hold]))"
+                "max(last_over_time(alpasim_simulation_elapsed_seconds{$run}[$range]))"
                 f" / ({so_far('alpasim_rollouts_total', _COMPLETED)} > 0)",
                 "since the start",
             ),
@@ -51,9 +52,7 @@ SPEED: tuple[Panel, ...] = (
         unit="steps/s",
         section=Section.SPEED,
         queries=(
-            PanelQuery(
-                "sum(rate(alpasim_step_duration_seconds_count{$run}[$window]))", "all workers"
-            ),
+            PanelQuery(f"sum({slope('alpasim_step_duration_seconds_count')})", "all workers"),
         ),
         series=("alpasim_step_duration_seconds_count",),
         empty_reason=NO_STEP,
@@ -96,9 +95,9 @@ SPEED: tuple[Panel, ...] = (
         kind=Kind.STACK,
         queries=(
             PanelQuery(
-                "sum by (service) (rate(alpasim_rpc_duration_seconds_sum{$run}[$window]))"
+                f"sum by (service) ({slope('alpasim_rpc_duration_seconds_sum')})"
                 " / on() group_left()"
-                " (sum(rate(alpasim_step_duration_seconds_count{$run}[$window])) > 0)",
+                f" (sum({slope('alpasim_step_duration_seconds_count')}) > 0)",
                 "{service}",
             ),
         ),

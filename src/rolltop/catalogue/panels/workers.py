@@ -10,15 +10,14 @@ from rolltop.catalogue.panels.parts import (
     p95_by_service,
     p95_so_far,
     quantiles,
+    slope,
     so_far,
 )
 
 
 def _loop_share(state: str) -> PanelQuery:
     """Return the mean share of time that the workers' event loops spend in a state."""
-    return PanelQuery(
-        f"avg(rate(alpasim_event_loop_{state}_seconds_total{{$run}}[$window]))", state
-    )
+    return PanelQuery(f"avg({slope(f'alpasim_event_loop_{state}_seconds_total')})", state)
 
 
 WORKERS: tuple[Panel, ...] = (
@@ -30,7 +29,7 @@ WORKERS: tuple[Panel, ...] = (
         colour_by="worker_id",
         queries=(
             PanelQuery(
-                "sum by (worker_id) (rate(alpasim_step_duration_seconds_count{$run}[$window]))",
+                f"sum by (worker_id) ({slope('alpasim_step_duration_seconds_count')})",
                 "worker {worker_id}",
             ),
         ),
@@ -63,7 +62,7 @@ WORKERS: tuple[Panel, ...] = (
         colour_by="worker_id",
         queries=(
             PanelQuery(
-                "sum by (worker_id) (rate(alpasim_event_loop_work_seconds_total{$run}[$window]))",
+                f"sum by (worker_id) ({slope('alpasim_event_loop_work_seconds_total')})",
                 "worker {worker_id}",
             ),
         ),
@@ -104,7 +103,7 @@ WORKERS: tuple[Panel, ...] = (
         colour_by="worker_id",
         queries=(
             PanelQuery(
-                "sum by (worker_id) (rate(alpasim_gc_total_duration_seconds{$run}[$window]))",
+                f"sum by (worker_id) ({slope('alpasim_gc_total_duration_seconds')})",
                 "worker {worker_id}",
             ),
         ),
@@ -194,8 +193,7 @@ WORKERS: tuple[Panel, ...] = (
         colour_by="worker_id",
         queries=(
             PanelQuery(
-                "sum by (worker_id)"
-                ' (max_over_time(alpasim_rollouts_total{status="completed",$run}[$range]))',
+                so_far("alpasim_rollouts_total", 'status="completed"', by="worker_id"),
                 "worker {worker_id}",
             ),
         ),
