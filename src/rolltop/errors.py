@@ -71,3 +71,9 @@ class AnalysisError(RolltopError):
     """There is not enough data for the question."""
 
     exit_status = 6
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return the operating system's words for an error, after the place where it names one."""
+    said = error.strerror or str(error) or type(error).__name__
+    return said if error.filename is None else f"{error.filename}: {said}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import yaml
 
 from rolltop.errors import ConfigError
 from rolltop.lifecycle.directory import (
-    create_run_directory,
+    new_run_directory,
     point_latest,
     render_metadata,
 )
@@ -19,13 +20,14 @@ from rolltop.model.run import RunIdentity
 
 def test_an_empty_directory_may_be_there_already(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
-    paths = create_run_directory(tmp_path / "x")
-    assert paths.data.is_dir()
+    with new_run_directory(tmp_path / "x") as paths:
+        assert paths.data.is_dir()
     assert paths.logs.is_dir()
 
 
 def test_others_do_not_see_into_it(tmp_path: Path) -> None:
-    create_run_directory(tmp_path / "runs" / "x")
+    with new_run_directory(tmp_path / "runs" / "x"):
+        pass
     folders = [tmp_path / "runs" / "x", *(tmp_path / "runs" / "x").rglob("*")]
     assert len(folders) == 7
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o750}
@@ -33,22 +35,51 @@ def test_others_do_not_see_into_it(tmp_path: Path) -> None:
 
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="exists and is not empty") as caught:
-        create_run_directory(tmp_path)
+    with (
+        pytest.raises(ConfigError, match="exists and is not empty") as caught,
+        new_run_directory(tmp_path),
+    ):
+        pass
     assert caught.value.hint is not None
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
-    with pytest.raises(ConfigError, match="not a directory"):
-        create_run_directory(tmp_path / "x")
+    with pytest.raises(ConfigError, match="not a directory"), new_run_directory(tmp_path / "x"):
+        pass
 
 
 def test_a_parent_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
-        create_run_directory(tmp_path / "file" / "x")
+    with (
+        pytest.raises(ConfigError, match="cannot be written: Not a directory"),
+        new_run_directory(tmp_path / "file" / "x"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("existed", [True, False])
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), ConfigError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_one_that_cannot_be_filled_is_as_it_was(
+    tmp_path: Path, existed: bool, failure: BaseException, raised: type[BaseException]
+) -> None:
+    run_dir = tmp_path / "x"
+    if existed:
+        run_dir.mkdir()
+    with pytest.raises(raised) as caught, new_run_directory(run_dir) as paths:  # noqa: PT012
+        paths.config.write_text("half")
+        raise failure
+    assert run_dir.exists() is existed
+    assert not existed or list(run_dir.iterdir()) == []
+    if raised is ConfigError:
+        assert str(caught.value) == f"run.dir={run_dir}: cannot be written: No space left on device"
 
 
 def test_metadata_keeps_the_offset_and_redacts(tmp_path: Path) -> None:

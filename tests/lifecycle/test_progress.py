@@ -46,6 +46,21 @@ def test_plain_lines_are_few_and_the_last_one_is_written() -> None:
     assert lines[-1].startswith("12/12 rollouts")
 
 
+def test_the_final_line_is_written_once() -> None:
+    lines: list[str] = []
+    view = PlainProgress(lines.append, monotonic=lambda: 0.0)
+    for queue in (3.0, 2.0, 0.0):
+        view.update(_status(12, 24.0 + queue, busiest="renderer", busiest_queue=queue))
+    assert lines == ["12/12 rollouts · 2.2 s/rollout"]
+
+
+def test_a_first_wave_that_is_discarded_is_not_left() -> None:
+    counts = RolloutCounts(requested=12, completed=8, first_wave=4)
+    status = RunStatus(counts=counts, elapsed_s=16.0, at_once=4)
+    assert status.over
+    assert describe(status) == "8/12 rollouts · 2.0 s/rollout"
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_terminal_that_goes_away_is_survived(terminal: bool) -> None:
     class Gone(io.StringIO):
@@ -68,3 +83,9 @@ def test_no_terminal_gets_plain_lines() -> None:
     view = make_progress(output)
     view.phase("starting [12] services")
     assert output.getvalue() == "starting [12] services\n"
+
+
+def test_a_long_line_in_a_log_stays_one_line() -> None:
+    output = io.StringIO()
+    make_progress(output).note("warning: " + "very " * 60 + "long")
+    assert output.getvalue().count("\n") == 1

@@ -20,10 +20,11 @@ import numpy as np
 import psutil
 import pytest
 
+from rolltop.catalogue.questions import ANYTHING, GRAPHS
 from rolltop.cli.open import Opened
 from rolltop.errors import ConfigError, DependencyError, PrometheusError
 from rolltop.launch.ports import PortLeases
-from rolltop.lifecycle.pages import ANYTHING, GRAPHS, graph_path, graph_url, graphs_of
+from rolltop.lifecycle.pages import graph_path, graph_url, graphs_of
 from rolltop.lifecycle.view import data_span, open_view, viewing
 from rolltop.model.run import RunPaths
 from rolltop.model.series import Series

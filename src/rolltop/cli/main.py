@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -11,7 +12,7 @@ import typer
 
 from rolltop import __version__
 from rolltop.cli import deps, open, plot, run
-from rolltop.errors import RolltopError
+from rolltop.errors import RolltopError, describe_os_error
 from rolltop.model.run import ExitStatus
 
 app = typer.Typer(
@@ -72,9 +73,21 @@ def _status_of(error: BaseException) -> int:
         status = ExitStatus.CANCELLED
     elif isinstance(error, BrokenPipeError | SystemExit):  # the latter is what rich makes of it
         _silence_stdout()
+    elif isinstance(error, OSError):
+        _complain(describe_os_error(error), _cure(error))
+        status = ExitStatus.USAGE
     else:
         status = _our_fault(error)
     return status
+
+
+def _cure(error: OSError) -> str | None:
+    """Return what helps against what the operating system refused, None where it depends."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room there, or choose another place"
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return "choose a place that you may write to"
+    return None
 
 
 def _complain(message: str, hint: str | None) -> None:

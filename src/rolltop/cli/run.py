@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from rolltop.lifecycle.prepare import PreparedRun
     from rolltop.lifecycle.run import RunResult
 
+_WIDE = 1_000_000
+"""Columns of what is no terminal: it has no width to fold at."""
 _HELP_OVERRIDES = (
     "What differs from the defaults, in Hydra's grammar: topology=2gpu, runtime.nr_workers=4, "
     "run.dir=runs/x, sim.faults.driver.delay_ms=60."
@@ -90,9 +93,10 @@ def _print_plan(prepared: PreparedRun, *, as_json: bool) -> int:
     if as_json:
         print(render_plan(prepared.plan), end="")
         return 0
-    console = Console()
+    text = io.StringIO()
+    console = Console() if sys.stdout.isatty() else Console(file=text, width=_WIDE)
     for warning in prepared.plan.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False)
+        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     for table in describe_plan(prepared.plan):
         shown = Table(title=table.title, title_justify="left", box=None, pad_edge=False)
         for column in table.columns:
@@ -100,6 +104,8 @@ def _print_plan(prepared: PreparedRun, *, as_json: bool) -> int:
         for row in table.rows:
             shown.add_row(*(Text(cell) for cell in row))
         console.print(shown, "")
+    for line in text.getvalue().splitlines():
+        print(line.rstrip())
     return 0
 
 

@@ -2,55 +2,76 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import yaml
 
-from rolltop.errors import ConfigError
+from rolltop.errors import ConfigError, describe_os_error
 from rolltop.model.redact import redact_mapping
 from rolltop.model.run import RunPaths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rolltop.model.run import RunIdentity
 
 LATEST = "latest"
+_ANOTHER = "choose another run.dir, or leave it out for a new one under runs/"
 MODE = 0o750
 """Of its folders: what a run was given and what it found are none of others' business."""
 
 
-def create_run_directory(run_dir: Path) -> RunPaths:
-    """Make an empty run directory and its folders, of which others see nothing.
+@contextlib.contextmanager
+def new_run_directory(run_dir: Path) -> Iterator[RunPaths]:
+    """Make an empty run directory and its folders, to be filled within the context.
 
-    One that is there already keeps the permissions that it has.
+    Others see nothing of it; one that is there already keeps the permissions that it has. Where
+    that fails or is interrupted, all that was made is removed again.
 
     Raises:
-        ConfigError: it exists and is not empty, or it cannot be made.
+        ConfigError: it exists and is not empty, or it cannot be made or written to.
     """
     paths = RunPaths(run_dir)
     if run_dir.is_symlink() or (run_dir.exists() and not run_dir.is_dir()):
-        raise ConfigError(
-            f"run.dir={run_dir}: this is not a directory",
-            hint="choose another run.dir, or leave it out for a new one under runs/",
-        )
+        raise ConfigError(f"run.dir={run_dir}: this is not a directory", hint=_ANOTHER)
     try:
-        run_dir.mkdir(mode=MODE, parents=True, exist_ok=True)
-        if any(run_dir.iterdir()):
+        existed = run_dir.exists()
+        if existed and any(run_dir.iterdir()):
             raise ConfigError(
-                f"run.dir={run_dir}: the directory exists and is not empty",
-                hint="choose another run.dir, or leave it out for a new one under runs/",
+                f"run.dir={run_dir}: the directory exists and is not empty", hint=_ANOTHER
             )
-        below = (paths.targets, paths.rules, paths.data)
-        for folder in (paths.logs, paths.rollouts, paths.prometheus, *below):
-            folder.mkdir(mode=MODE)
+        with _undone_on_failure(run_dir, existed=existed):
+            run_dir.mkdir(mode=MODE, parents=True, exist_ok=True)
+            below = (paths.targets, paths.rules, paths.data)
+            for folder in (paths.logs, paths.rollouts, paths.prometheus, *below):
+                folder.mkdir(mode=MODE)
+            yield paths
     except OSError as error:
         raise ConfigError(
-            f"run.dir={run_dir}: cannot be written: {error.strerror}",
-            hint="choose a run.dir in a folder that you may write to",
+            f"run.dir={run_dir}: cannot be written: {error.strerror or describe_os_error(error)}",
+            hint="choose a run.dir where there is room, in a folder that you may write to",
         ) from error
-    return paths
+
+
+@contextlib.contextmanager
+def _undone_on_failure(run_dir: Path, *, existed: bool) -> Iterator[None]:
+    """Empty a directory again that was empty, or remove it where it did not exist."""
+    try:
+        yield
+    except BaseException:
+        if existed:
+            for entry in run_dir.iterdir():
+                if entry.is_dir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(run_dir, ignore_errors=True)
+        raise
 
 
 def render_metadata(identity: RunIdentity, run_dir: Path) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self
 
+from rolltop.errors import RolltopError, describe_os_error
 from rolltop.launch.diagnosis import ProcessFailedError
 from rolltop.lifecycle.monitoring import NAME as PROMETHEUS
 from rolltop.lifecycle.monitoring import RunPrometheus
 from rolltop.lifecycle.prepare import write_plan
 from rolltop.lifecycle.progress import RunStatus
-from rolltop.lifecycle.rollouts import RolloutWatch
+from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.model.plan import Role
-from rolltop.model.run import Outcome
+from rolltop.model.run import Failure, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from rolltop.lifecycle.prepare import PreparedRun
     from rolltop.lifecycle.progress import ProgressView
     from rolltop.model.plan import ProcessPlan
-    from rolltop.model.run import Failure, RolloutCounts
+    from rolltop.model.run import RolloutCounts
 
 _TICK_S = 0.5
 _PORTS_TRIED = 3
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class _EndedError(Exception):
 class RunDriver:
     """One run, from its first process to the moment when nothing more will come of it.
 
+    Use it as an async context: in it every exit of a process is seen, whatever else goes on;
+    leaving it stops Prometheus. ``interrupted`` is set by every signal that asks for an end.
     ``started_s`` and ``ended_s`` are unix times of the first worker's start and of the end.
     """
 
@@ -60,7 +62,11 @@ class RunDriver:
         view: ProgressView,
     ) -> None:
         self.prometheus = RunPrometheus(run, supervisor, events=events, note=view.note)
-        self.rollouts = RolloutWatch(run.paths.rollouts, requested=run.config.runtime.rollouts)
+        self.rollouts = RolloutWatch(
+            run.paths.rollouts,
+            requested=parse_requested(run.plan.files[run.paths.rollouts_file.name].splitlines()),
+        )
+        self.interrupted = asyncio.Event()
         self.started_s: float | None = None
         self.ended_s: float | None = None
         self._run = run
@@ -72,25 +78,36 @@ class RunDriver:
         self._cpu_s: dict[str, float] = {}
         self._working: set[str] = set()
         self._starting: set[str] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._watch = asyncio.create_task(self._watch_exits())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.prometheus.close()
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
 
     def stop(self, reason: str) -> None:
         """Ask the run to end, from a signal handler."""
+        self.interrupted.set()
         self._end(Ending(Outcome.CANCELLED, detail=reason))
 
     async def drive(self) -> Ending:
         """Start everything and return why it ended; processes may still run then."""
-        watch = asyncio.create_task(self._watch_exits())
         try:
             await self._until_ended(self._start_all())
-            await self._until_ended(self._follow())
+            await self._until_ended(_all((self._follow(), self.prometheus.keep_asking())))
         except _EndedError:
             pass
         except ProcessFailedError as error:
             self._end(Ending(error.outcome, error.failure))
+        except (RolltopError, OSError) as error:
+            self._end(Ending(Outcome.FAILED, Failure("rolltop", None, _said(error))))
         finally:
             self.ended_s = time.time()
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
         if self._ending is None:
             return Ending(Outcome.UNKNOWN, detail="the run ended without a reason")
         return self._ending
@@ -110,10 +127,6 @@ class RunDriver:
     def _account(self, ended: ProcessExit) -> None:
         if ended.cpu_s is not None:
             self._cpu_s[ended.name] = self._cpu_s.get(ended.name, 0.0) + ended.cpu_s
-
-    async def stop_prometheus(self) -> None:
-        """Stop the run's Prometheus, so that its data are whole."""
-        await self._supervisor.stop([PROMETHEUS])
 
     async def wind_down(self, *, grace_s: float) -> None:
         """Stop all but Prometheus: workers first, so that their last values are read."""
@@ -146,12 +159,26 @@ class RunDriver:
         await _all(self._start(process) for process in workers)
 
     async def _start(self, process: ProcessPlan) -> None:
-        """Start a process and wait until it is ready, on another port if it cannot bind its own."""
+        """Start a process and wait until it is ready.
+
+        Raises:
+            ProcessFailedError: whatever it was that kept it from being ready.
+        """
         self._starting.add(process.name)
+        try:
+            await self._start_somewhere(process)
+        except ProcessFailedError:
+            raise
+        except (RolltopError, OSError) as error:
+            reason = f"could not be started: {_said(error)}"
+            raise ProcessFailedError(Failure(process.name, None, reason)) from error
+        self._starting.discard(process.name)
+
+    async def _start_somewhere(self, process: ProcessPlan) -> None:
+        """Start a process, on another port if it cannot bind its own, until it is ready."""
         for tries_left in reversed(range(_PORTS_TRIED)):
             try:
                 await self._start_once(process)
-                break
             except ProcessFailedError as error:
                 if not (error.port_taken and tries_left and process.port is not None):
                     raise
@@ -159,7 +186,8 @@ class RunDriver:
                 await self._supervisor.stop([process.name])  # until nothing of it is left
                 process = self._run.replace_port(process)
                 write_plan(self._run)
-        self._starting.discard(process.name)
+            else:
+                return
 
     async def _start_once(self, process: ProcessPlan) -> None:
         pid = await self._supervisor.start(process, self._run.paths.log_of(process.name))
@@ -176,8 +204,7 @@ class RunDriver:
             if ended.requested:
                 continue
             if ended.name == PROMETHEUS:
-                if PROMETHEUS not in self.prometheus.missing and self.started_s is not None:
-                    await self.prometheus.on_exit(ended)
+                self.prometheus.on_exit(ended)
             else:
                 self._on_exit(ended)
 
@@ -195,16 +222,23 @@ class RunDriver:
 
     async def _follow(self) -> None:
         while True:
-            counts = self.rollouts.refresh()
-            self._view.update(await self._status(counts))
+            self.show()
             await asyncio.sleep(_TICK_S)
 
-    async def _status(self, counts: RolloutCounts) -> RunStatus:
-        busiest = await self.prometheus.busiest()
-        started_s = self.started_s or time.time()
+    def show(self) -> RolloutCounts:
+        """Show how far the run has come, and return it."""
+        counts = self.rollouts.refresh()
+        if self.started_s is not None:
+            self._view.update(self._status(counts, self.started_s))
+        return counts
+
+    def _status(self, counts: RolloutCounts, started_s: float) -> RunStatus:
+        """Return the state; its clock stops with the last rollout."""
+        until_s = self.rollouts.last_ended_s if counts.left == 0 else self.ended_s
+        busiest = self.prometheus.busiest
         return RunStatus(
             counts=counts,
-            elapsed_s=time.time() - started_s,
+            elapsed_s=max(0.0, (until_s or time.time()) - started_s),
             at_once=min(counts.requested, self._run.config.topology().capacity),
             busiest=busiest[0] if busiest else None,
             busiest_queue=busiest[1] if busiest else None,
@@ -241,6 +275,10 @@ async def _all(works: Iterable[Coroutine[object, object, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _said(error: RolltopError | OSError) -> str:
+    return describe_os_error(error) if isinstance(error, OSError) else error.message
 
 
 def _counted(number: int, noun: str) -> str:

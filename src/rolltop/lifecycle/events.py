@@ -29,7 +29,9 @@ def utc_text(moment: datetime) -> str:
 class EventLog:
     """Appends one JSON object a line; a full disk costs events, never the run.
 
-    Each line is written by one ``write`` call, so that a reader sees whole lines only.
+    It is the one file of a run that grows in place, where all others are put there by a rename: it
+    is read while the run goes on, and holds what a run that was killed came to. Each line is
+    written by one ``write`` call, so that a reader sees whole lines only.
     """
 
     def __init__(self, path: Path, *, now: Callable[[], datetime] = utc_now) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import rolltop
+from rolltop.catalogue import questions
+from rolltop.errors import RolltopError
+from rolltop.lifecycle.reading import LATE, GivenUpError, TimedSource, in_thread
 from rolltop.model.estimate import ThroughputEstimate
+from rolltop.model.run import Outcome
 from rolltop.report.reader import Window
 from rolltop.report.run_report import make_report
 from rolltop.report.summary import (
@@ -21,7 +26,7 @@ from rolltop.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from rolltop.lifecycle.drive import Ending, RunDriver
     from rolltop.lifecycle.events import EventLog
@@ -29,6 +34,13 @@ if TYPE_CHECKING:
     from rolltop.model.run import RolloutCounts
     from rolltop.report.run_report import RunReport
     from rolltop.report.summary import RunSummary
+
+_RESTART_LIMIT_S = 10.0
+"""For a Prometheus that died at the very end to be there again."""
+_REPORT_LIMIT_S = 60.0
+"""For the questions, which have a limit of their own, and the drawing."""
+_GIVE_UP_S = 2.0
+_GONE = "Prometheus did not run when its data were to be read"
 
 
 @dataclass(frozen=True)
@@ -52,30 +64,131 @@ async def finish(
 
     Whatever fails on the way to the plot is an entry in ``telemetry.missing``.
     """
-    report: RunReport | None = None
-    missing = dict(driver.prometheus.missing)
-    if driver.prometheus.up:
-        try:
-            report = await asyncio.to_thread(_report, run, driver, ending, counts)
-        except Exception as error:  # noqa: BLE001 (telemetry is a guest: a run has a summary)
-            missing["report"] = f"{type(error).__name__}: {error}"
-            note(f"warning: no plot: {error}")
-    await driver.stop_prometheus()
+    events.append("telemetry_reading")
+    reading = _Reading(run, driver, ending, counts)
+    await reading.read(note)
+    await driver.prometheus.close()
+    report, missing, counts = reading.report, reading.missing, reading.counts
     summary = _summary(run, driver, ending, counts, report=report, missing=missing)
     try:
         write_summary(run.paths.summary, summary)
     except OSError as error:
         note(f"warning: {run.paths.summary} cannot be written: {error.strerror}")
-    events.append("summary", panels=summary.panels.drawn, missing=summary.telemetry.missing)
+    events.append(
+        "summary",
+        panels=summary.panels.drawn,
+        missing=summary.telemetry.missing,
+        first_rollout_s=driver.rollouts.first_started_s,
+        last_rollout_s=driver.rollouts.last_ended_s,
+    )
     return Finished(summary, (*missing, *(report.lost if report else ())))
 
 
+class _Reading:
+    """Reads the telemetry and draws the plot, until that is done, takes too long or is given up.
+
+    Afterwards ``report`` is there, or ``missing`` says why not; ``counts`` knows of the attempts
+    that failed in rollouts that never reached an end.
+    """
+
+    def __init__(
+        self, run: PreparedRun, driver: RunDriver, ending: Ending, counts: RolloutCounts
+    ) -> None:
+        self.report: RunReport | None = None
+        self.counts = counts
+        self._given_up: dict[str, str] = {}
+        self._run = run
+        self._driver = driver
+        self._ending = ending
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What is not there, with the reason."""
+        return {**self._driver.prometheus.missing, **self._given_up}
+
+    async def read(self, note: Callable[[str], None]) -> None:
+        """Read it; whatever goes wrong is an entry in ``missing`` and a note."""
+        prometheus, interrupted = self._driver.prometheus, self._driver.interrupted
+        interrupted.clear()
+        await _until(prometheus.begin_reading(), interrupted, _RESTART_LIMIT_S)
+        if not prometheus.ready:
+            if not prometheus.missing:
+                prometheus.name_missing(_GONE)
+                note(f"warning: no plot: {_GONE}")
+            return
+        source = TimedSource(prometheus.url)
+        await self._take(in_thread(partial(self._make, source)), source, note)
+        if source.late:
+            prometheus.name_missing(LATE)
+            note(f"warning: {LATE}: the plot and the summary lack what it knows")
+
+    async def _take(
+        self,
+        work: asyncio.Future[RunReport],
+        source: TimedSource,
+        note: Callable[[str], None],
+    ) -> None:
+        """Wait for the report; a signal or its limit of time ends that, and what it asks for."""
+        await _until(asyncio.wait({work}), self._driver.interrupted, _REPORT_LIMIT_S)
+        if not work.done():
+            source.give_up()
+            await asyncio.wait({work}, timeout=_GIVE_UP_S)
+        try:
+            self.report = work.result()
+        except (GivenUpError, asyncio.InvalidStateError):
+            asked = self._driver.interrupted.is_set()
+            reason = "a signal" if asked else f"it took longer than {_REPORT_LIMIT_S:g} s"
+            self._given_up["report"] = f"given up: {reason}"
+            note(f"warning: no plot: the telemetry was given up: {reason}")
+        except Exception as error:  # noqa: BLE001 (telemetry is a guest: a run has a summary)
+            self._given_up["report"] = f"{type(error).__name__}: {error}"
+            note(f"warning: no plot: {error}")
+
+    def _make(self, source: TimedSource) -> RunReport:
+        """Ask and draw; in a thread of its own."""
+        if self._ending.outcome is not Outcome.COMPLETED:
+            self.counts = _with_attempts(self._run, self._driver, self.counts, source)
+        return _report(self._run, self._driver, self._ending, self.counts, source)
+
+
+def _with_attempts(
+    run: PreparedRun, driver: RunDriver, counts: RolloutCounts, source: TimedSource
+) -> RolloutCounts:
+    """Return the counts with the failed attempts of rollouts that never reached an end.
+
+    A result names the attempts of its own rollout only; the workers counted all of them.
+    """
+    ended_s = driver.ended_s or run.identity.started.timestamp()
+    range_s = ended_s - run.identity.started.timestamp()
+    try:
+        found = source.query(questions.failed_attempts(run.identity.run_uuid, range_s), ended_s)
+    except RolltopError:
+        return counts
+    seen = max((float(series.values[-1]) for series in found if series.values.size), default=0.0)
+    return replace(counts, failed_attempts=max(counts.failed_attempts, round(seen)))
+
+
+async def _until(
+    work: Coroutine[object, object, object], interrupted: asyncio.Event, limit_s: float
+) -> None:
+    """Wait for ``work`` unless a signal comes first or it takes too long."""
+    tasks = [asyncio.create_task(each) for each in (work, interrupted.wait())]
+    await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _report(
-    run: PreparedRun, driver: RunDriver, ending: Ending, counts: RolloutCounts
+    run: PreparedRun,
+    driver: RunDriver,
+    ending: Ending,
+    counts: RolloutCounts,
+    source: TimedSource,
 ) -> RunReport:
     ended_s = driver.ended_s or run.identity.started.timestamp()
     return make_report(
-        driver.prometheus.client,
+        source,
         identity=run.identity,
         plot=run.paths.plot,
         n_workers=run.config.runtime.nr_workers,

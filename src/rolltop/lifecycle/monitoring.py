@@ -1,6 +1,8 @@
 """The run's own Prometheus: started first, started again if it dies, stopped last.
 
-Telemetry is a guest: whatever goes wrong here is one warning and an entry in ``missing``.
+Telemetry is a guest: whatever goes wrong here is one warning and an entry in ``missing``, and
+nothing here keeps the run waiting: a Prometheus that does not answer is asked no more, and one
+that died is started again beside the run.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from rolltop.catalogue import questions
 from rolltop.catalogue.aliases import canonical_service
 from rolltop.catalogue.rules import render_rules
 from rolltop.errors import DependencyError, LaunchError, RolltopError
@@ -32,11 +35,6 @@ if TYPE_CHECKING:
 NAME = "prometheus"
 _RESTARTS_MAX = 3
 _START_TIMEOUT_S = 30.0
-_QUEUES = 'sum by (service) (alpasim_rpc_queue_depth_at_start_latest{{run_uuid="{uuid}"}})'
-_BUSY = (
-    "avg by (service) (sum by (service, endpoint)"
-    ' (rate(rolltop_rpc_endpoint_service_seconds_total{{run_uuid="{uuid}"}}[15s])))'
-)
 _BUSIEST_EVERY_S = 2.0
 _ASK_TIMEOUT_S = 1.0
 _PORTS_TRIED = 3
@@ -63,8 +61,11 @@ class RunPrometheus:
         self._restarts = 0
         self._binary: Binary | None = None
         self._plan: ProcessPlan | None = None
-        self._asked_s = float("-inf")
-        self._busiest: tuple[str, float] | None = None
+        self._ready_pid: int | None = None
+        self._restart: asyncio.Task[None] | None = None
+        self._reading = False
+        self.busiest: tuple[str, float] | None = None
+        """The busiest service and its calls in flight, None where nothing is known."""
         self.missing: dict[str, str] = {}
 
     @property
@@ -78,17 +79,13 @@ class RunPrometheus:
         return str(self._binary.version) if self._binary else None
 
     @property
-    def client(self) -> Prometheus:
-        """What answers the queries at the end."""
-        return Prometheus(self._url)
-
-    @property
-    def _url(self) -> str:
+    def url(self) -> str:
+        """Its address."""
         return f"http://127.0.0.1:{self._run.plan.prometheus_port}"
 
     def _asking(self) -> Prometheus:
         """Return what answers a quick question while the run goes on."""
-        return Prometheus(self._url, timeout_s=_ASK_TIMEOUT_S)
+        return Prometheus(self.url, timeout_s=_ASK_TIMEOUT_S)
 
     async def start(self) -> None:
         """Write its files and start it; on failure the run goes on without."""
@@ -106,9 +103,13 @@ class RunPrometheus:
             self._without(str(error))
 
     def _without(self, reason: str) -> None:
+        self.name_missing(reason)
+        self._note(f"warning: the run goes on without telemetry: {reason}")
+
+    def name_missing(self, reason: str) -> None:
+        """Say in ``missing`` and among the events that what it measured is not there."""
         self.missing[NAME] = reason
         self._events.append("telemetry_missing", what=NAME, reason=reason)
-        self._note(f"warning: the run goes on without telemetry: {reason}")
 
     def _write_files(self) -> None:
         run, telemetry = self._run, self._run.config.telemetry
@@ -132,7 +133,7 @@ class RunPrometheus:
     async def _launch(self) -> None:
         for attempt in range(_PORTS_TRIED):
             plan = self._process()
-            await self._supervisor.start(plan, self._run.paths.log_of(NAME))
+            pid = await self._supervisor.start(plan, self._run.paths.log_of(NAME))
             try:
                 await self._supervisor.wait_healthy(NAME)
             except LaunchError as error:
@@ -141,6 +142,7 @@ class RunPrometheus:
                     raise
                 self._run.replace_prometheus_port()
                 continue
+            self._ready_pid = pid
             self._events.append("process_ready", process=NAME, port=plan.port)
             return
 
@@ -161,7 +163,7 @@ class RunPrometheus:
         """Return once it knows the run's targets, so that a short run is seen from its start."""
         until_s = time.monotonic() + _DISCOVERY_TIMEOUT_S
         wanted = sum(len(group.targets) for group in self._run.plan.targets)
-        while self.up and time.monotonic() < until_s:
+        while (self.up or self._restarting) and time.monotonic() < until_s:
             if await asyncio.to_thread(self._count_targets) >= wanted:
                 return
             await asyncio.sleep(_DISCOVERY_EVERY_S)
@@ -173,36 +175,75 @@ class RunPrometheus:
         except RolltopError:
             return 0
 
-    async def on_exit(self, ended: ProcessExit) -> None:
-        """Start it again after it died, a few times; what it missed is a gap."""
+    # -- when it dies -------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether it runs and is not on its way there."""
+        return self.up and not self._restarting
+
+    @property
+    def _restarting(self) -> bool:
+        return self._restart is not None and not self._restart.done()
+
+    def on_exit(self, ended: ProcessExit) -> None:
+        """Note that it died, and start it again beside the run, a few times.
+
+        What it missed is a gap. While it is being started its exit is the business of that start.
+        """
+        if ended.pid is None or ended.pid != self._ready_pid:
+            return
         reason = ended.describe()
         self._events.append("process_ended", process=NAME, reason=reason)
+        if self._reading:
+            self.name_missing(f"Prometheus {reason} before its data were read")
+            self._note(f"warning: {self.missing[NAME]}")
+            return
         if self._restarts >= _RESTARTS_MAX:
             self._without(f"Prometheus {reason}, {_RESTARTS_MAX} times")
             return
         self._restarts += 1
         self._note(f"warning: Prometheus {reason}: started again, the telemetry has a gap")
+        self._restart = asyncio.create_task(self._start_again(reason))
+
+    async def _start_again(self, reason: str) -> None:
         try:
             await self._supervisor.stop([NAME])  # until nothing of it is left
             await self._launch()
         except (RolltopError, OSError) as error:
             self._without(f"Prometheus {reason} and does not start again: {error}")
 
-    async def busiest(self) -> tuple[str, float] | None:
-        """Return the busiest service and its calls in flight, None where nothing is known."""
-        now = time.monotonic()
-        if self.up and now - self._asked_s >= _BUSIEST_EVERY_S:
-            self._asked_s = now
-            self._busiest = await asyncio.to_thread(self._ask_busiest)
-        return self._busiest
+    async def begin_reading(self) -> None:
+        """Return once it can be read for the report; from then on it is not started again."""
+        try:
+            if self._restart is not None:
+                await asyncio.wait({self._restart})
+        finally:
+            self._reading = True
+
+    async def close(self) -> None:
+        """Stop it, so that its data are whole."""
+        self._reading = True
+        if self._restart is not None:
+            self._restart.cancel()
+            await asyncio.gather(self._restart, return_exceptions=True)
+        await self._supervisor.stop([NAME])
+
+    # -- while the run goes on ----------------------------------------------------------------
+
+    async def keep_asking(self) -> None:
+        """Ask again and again, for as long as this is awaited, which service is the busiest."""
+        while True:
+            self.busiest = await asyncio.to_thread(self._ask_busiest) if self.up else None
+            await asyncio.sleep(_BUSIEST_EVERY_S)
 
     def _ask_busiest(self) -> tuple[str, float] | None:
         """Ask whose instances serve most; where none says so, which is called most."""
         uuid = self._run.identity.run_uuid
         try:
             with self._asking() as client:
-                queues = _by_service(client.query(_QUEUES.format(uuid=uuid)))
-                busy = _by_service(client.query(_BUSY.format(uuid=uuid)))
+                queues = _by_service(client.query(questions.queues(uuid)))
+                busy = _by_service(client.query(questions.busy(uuid)))
         except RolltopError:
             return None
         ranked = {name: busy[name] for name in queues if busy.get(name)} or queues

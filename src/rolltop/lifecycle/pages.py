@@ -3,50 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from rolltop.catalogue.questions import ANYTHING, GRAPHS
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from rolltop.catalogue.questions import Graph
     from rolltop.prometheus.query import Prometheus
 
 GRAPH_PATHS = ("/query", "/graph", "/classic/graph")
 """Prometheus 3, 2, and Debian's builds, which have only the pages of 1; no server has another's."""
 _MINUTE_S = 60
 _LEAST_RANGE_S = 60
-
-
-@dataclass(frozen=True)
-class Graph:
-    """An expression worth a look, and the series that it needs."""
-
-    title: str
-    expr: str
-    needs: str
-
-
-GRAPHS = (
-    Graph(
-        "steps per second",
-        "sum(rate(alpasim_step_duration_seconds_count[30s]))",
-        "alpasim_step_duration_seconds_count",
-    ),
-    Graph(
-        "calls in flight by service",
-        "sum by (service) (alpasim_rpc_queue_depth_at_start_latest)",
-        "alpasim_rpc_queue_depth_at_start_latest",
-    ),
-    Graph(
-        "mean seconds of a call by service",
-        "sum by (service) (rate(alpasim_rpc_duration_seconds_sum[30s])) / "
-        "sum by (service) (rate(alpasim_rpc_duration_seconds_count[30s]))",
-        "alpasim_rpc_duration_seconds_sum",
-    ),
-)
-ANYTHING = Graph("targets that answered", "up", "up")
 
 
 def graph_path(prometheus: Prometheus) -> str | None:

@@ -13,7 +13,7 @@ from rolltop.files import replace_file
 from rolltop.launch.plan import plan, ports_needed
 from rolltop.launch.plan_text import render_plan
 from rolltop.launch.ports import PortLeases
-from rolltop.lifecycle.directory import create_run_directory, render_metadata
+from rolltop.lifecycle.directory import new_run_directory, render_metadata
 from rolltop.lifecycle.events import utc_now
 from rolltop.model.redact import redact_argv
 from rolltop.model.run import RunIdentity, RunPaths
@@ -97,22 +97,15 @@ def prepare(config: RunConfig, command: Sequence[str], *, cwd: Path) -> Prepared
 def write_run_files(run: PreparedRun) -> None:
     """Make the run directory with its configuration, metadata and the plan's files.
 
-    A directory that this call made and could not fill is removed again.
+    Where that fails or is interrupted, all that was made is removed again.
 
     Raises:
-        ConfigError: the directory cannot be used.
-        OSError: a file could not be written.
+        ConfigError: the directory cannot be used, or a file could not be written.
     """
-    existed = run.paths.run_dir.exists()
-    create_run_directory(run.paths.run_dir)
-    try:
-        replace_file(run.paths.config, run.config.redacted_yaml())
-        replace_file(run.paths.metadata, render_metadata(run.identity, run.paths.run_dir))
+    with new_run_directory(run.paths.run_dir) as paths:
+        replace_file(paths.config, run.config.redacted_yaml())
+        replace_file(paths.metadata, render_metadata(run.identity, paths.run_dir))
         write_plan(run)
-    except OSError:
-        if not existed:
-            shutil.rmtree(run.paths.run_dir, ignore_errors=True)
-        raise
 
 
 def write_plan(run: PreparedRun) -> None:

@@ -44,8 +44,12 @@ class RunStatus:
         """
         if self.counts.finished < max(1, self.at_once):
             return None
-        left = max(0, self.counts.requested - self.counts.finished)
-        return self.elapsed_s / self.counts.finished * left
+        return self.elapsed_s / self.counts.finished * self.counts.left
+
+    @property
+    def over(self) -> bool:
+        """Whether no rollout is left."""
+        return self.counts.left == 0
 
 
 class ProgressView(Protocol):
@@ -72,9 +76,9 @@ def describe(status: RunStatus) -> str:
         parts.append(f"{counts.abandoned} abandoned")
     if status.seconds_per_rollout is not None:
         parts.append(f"{status.seconds_per_rollout:.1f} s/rollout")
-    if status.busiest is not None and status.busiest_queue is not None:
+    if status.busiest is not None and status.busiest_queue is not None and not status.over:
         parts.append(f"{status.busiest} queue {status.busiest_queue:.0f}")
-    if status.left_s is not None and counts.finished < counts.requested:
+    if status.left_s is not None and not status.over:
         parts.append(f"about {format_duration(status.left_s)} left")
     return " · ".join(parts)
 
@@ -142,17 +146,18 @@ class PlainProgress:
         self._monotonic = monotonic
         self._last_s = float("-inf")
         self._last_text = ""
+        self._over = False
 
     def phase(self, text: str) -> None:
         """Write the phase as a line."""
         self._say(text)
 
     def update(self, status: RunStatus) -> None:
-        """Write the figures if they are new and the last ones are old."""
+        """Write the figures if they are new and the last ones are old; the final ones once."""
         text = describe(status)
         due = self._monotonic() - self._last_s >= _PLAIN_EVERY_S
-        ended = status.counts.finished >= status.counts.requested
-        if text != self._last_text and (due or ended):
+        if text != self._last_text and (due or status.over) and not self._over:
+            self._over = status.over
             self._last_s, self._last_text = self._monotonic(), text
             self._say(text)
 
@@ -213,4 +218,6 @@ def make_progress(stream: TextIO) -> ProgressView:
     console = Console(file=cast(TextIO, LastingStream(stream)))
     if console.is_terminal:
         return TerminalProgress(console)
-    return PlainProgress(lambda text: console.print(text, markup=False, highlight=False))
+    return PlainProgress(
+        lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)
+    )

@@ -64,13 +64,15 @@ async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
     async with Supervisor(run.paths.run_dir, guard_log=guard_log) as supervisor:
         driver = RunDriver(run, supervisor, events=events, view=view)
         with _signals(driver, view):
-            ending = await driver.drive()
-            view.phase("stopping")
-            await driver.wind_down(grace_s=_GRACE_S)
-            counts = driver.rollouts.refresh()
-            ending = checked(ending, counts)
-            view.phase("reading the telemetry")
-            done = await finish(run, driver, ending, counts, events=events, note=view.note)
+            async with driver:
+                ending = await driver.drive()
+                driver.show()
+                view.phase("stopping")
+                await driver.wind_down(grace_s=_GRACE_S)
+                counts = driver.rollouts.refresh()
+                ending = checked(ending, counts)
+                view.phase("reading the telemetry")
+                done = await finish(run, driver, ending, counts, events=events, note=view.note)
     lost = done.lost if run.config.telemetry.strict else ()
     status = exit_status_of(ending, counts, lost=lost)
     if status is ExitStatus.TELEMETRY_MISSING:
@@ -81,10 +83,10 @@ async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
 
 def checked(ending: Ending, counts: RolloutCounts) -> Ending:
     """Return the ending, as failed if the workers left before every rollout had one."""
-    left = counts.requested - counts.finished - counts.first_wave
-    if ending.outcome is not Outcome.COMPLETED or left <= 0:
+    if ending.outcome is not Outcome.COMPLETED or not counts.left:
         return ending
-    reason = f"ended with status 0, but {left} of {counts.requested} rollouts never reached an end"
+    left = f"{counts.left} of {counts.requested} rollouts"
+    reason = f"ended with status 0, but {left} never reached an end"
     return replace(ending, outcome=Outcome.FAILED, failure=Failure("workers", 0, reason))
 
 
@@ -108,8 +110,9 @@ def exit_status_of(
 
 @contextlib.contextmanager
 def _signals(driver: RunDriver, view: ProgressView) -> Iterator[None]:
-    """Let the signals that ask for an end do so in order; the second one changes nothing.
+    """Let the signals that ask for an end do so in order.
 
+    A second one changes nothing, unless the telemetry is being read: that is given up then.
     One that is ignored already stays so: under ``nohup`` a run outlives its terminal.
     """
     loop = asyncio.get_running_loop()

@@ -76,6 +76,11 @@ class RolloutCounts:
         """Rollouts that reached an end, be it abandoned."""
         return self.completed + self.abandoned
 
+    @property
+    def left(self) -> int:
+        """Rollouts that have not reached an end, nor were discarded with the first wave."""
+        return max(0, self.requested - self.finished - self.first_wave)
+
 
 @dataclass(frozen=True)
 class RunPaths:

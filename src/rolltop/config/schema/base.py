@@ -14,6 +14,8 @@ Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 """A duration in seconds, above zero."""
+Interval = Annotated[float, Field(ge=0.001)]
+"""Seconds between two of something; Prometheus counts time in milliseconds."""
 
 
 def _as_text(value: object) -> object:

@@ -11,7 +11,7 @@ from uuid import UUID
 import yaml
 from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from rolltop.config.schema.base import Model, NotNegative, Positive, Seconds, Word
+from rolltop.config.schema.base import Interval, Model, NotNegative, Positive, Word
 from rolltop.config.schema.sim import Simulator
 from rolltop.errors import ConfigError
 from rolltop.model.redact import redact_mapping
@@ -83,11 +83,11 @@ class Telemetry(Model):
     """Off, nothing is measured, and the run has no plot."""
     strict: bool = False
     """Telemetry that is missing fails the run, with exit status 7."""
-    worker_interval_s: Seconds = 1.0
+    worker_interval_s: Interval = 1.0
     """Between two scrapes of a worker's page."""
-    exporter_interval_s: Seconds = 5.0
+    exporter_interval_s: Interval = 5.0
     """Between two scrapes of an exporter."""
-    rule_interval_s: Seconds = 5.0
+    rule_interval_s: Interval = 5.0
     """Between two evaluations of the recording rules."""
 
 

@@ -78,6 +78,16 @@ class Worker(Process):
     supports_stagger: bool = False
     group: Word | None = "runtime"
 
+    @field_validator("health")
+    @classmethod
+    def _is_never_asked(cls, health: Health) -> Health:
+        if health.kind is not HealthKind.NONE:
+            raise ValueError(
+                f"kind={health.kind} needs a port, and a worker has none but that of its page: "
+                "a worker is ready once it runs, kind=none"
+            )
+        return health
+
 
 class StepsPerRollout(Model):
     """Steps of a rollout, where rollouts may end early."""
