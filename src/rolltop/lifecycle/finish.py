@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rolltop.lifecycle.events import EventLog
     from rolltop.lifecycle.prepare import PreparedRun
     from rolltop.model.run import RolloutCounts
+    from rolltop.report.reader import SeriesSource
     from rolltop.report.run_report import RunReport
     from rolltop.report.summary import RunSummary
 
@@ -147,21 +148,33 @@ class _Reading:
     def _make(self, source: TimedSource) -> RunReport:
         """Ask and draw; in a thread of its own."""
         if self._ending.outcome is not Outcome.COMPLETED:
-            self.counts = _with_attempts(self._run, self._driver, self.counts, source)
+            start_s = self._run.identity.started.timestamp()
+            self.counts = with_attempts(
+                self.counts,
+                source,
+                run_uuid=self._run.identity.run_uuid,
+                start_s=start_s,
+                end_s=self._driver.ended_s or start_s,
+            )
         return _report(self._run, self._driver, self._ending, self.counts, source)
 
 
-def _with_attempts(
-    run: PreparedRun, driver: RunDriver, counts: RolloutCounts, source: TimedSource
+def with_attempts(
+    counts: RolloutCounts, source: SeriesSource, *, run_uuid: str, start_s: float, end_s: float
 ) -> RolloutCounts:
     """Return the counts with the failed attempts of rollouts that never reached an end.
 
     A result names the attempts of its own rollout only; the workers counted all of them.
+
+    Args:
+        counts: By the results.
+        source: What to ask.
+        run_uuid: The run.
+        start_s: Its start, unix seconds.
+        end_s: Its end; what was cut off by stopping the workers is later, and no failure.
     """
-    ended_s = driver.ended_s or run.identity.started.timestamp()
-    range_s = ended_s - run.identity.started.timestamp()
     try:
-        found = source.query(questions.failed_attempts(run.identity.run_uuid, range_s), ended_s)
+        found = source.query(questions.failed_attempts(run_uuid, end_s - start_s), end_s)
     except RolltopError:
         return counts
     seen = max((float(series.values[-1]) for series in found if series.values.size), default=0.0)

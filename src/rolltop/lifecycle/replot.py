@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rolltop.lifecycle.rollouts import RolloutWatch
+from rolltop.files import read_file
+from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.lifecycle.view import open_view
 from rolltop.model.run import RunIdentity
 from rolltop.report.reader import Window
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
     from rolltop.model.run import RunPaths
     from rolltop.report.run_report import RunReport
     from rolltop.report.summary import RunSummary
+
+
+_METADATA_BYTES_MAX = 64 << 10
+_ROLLOUTS_BYTES_MAX = 512 << 20
+_EVENTS_BYTES_MAX = 64 << 20
+_SLACK_S = 2.0
+"""Between a rollout's end and the last sample of the run."""
 
 
 def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
@@ -42,7 +52,7 @@ def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
             plot=output or paths.plot,
             n_workers=summary.topology.nr_workers if summary else None,
             counts=counts,
-            window=_window(view, watch, summary),
+            window=_window(view, paths, watch, summary),
             topology_name=(summary.topology.name or "") if summary else "",
             steps_per_rollout=watch.steps_per_rollout,
         )
@@ -54,8 +64,8 @@ def read_identity(paths: RunPaths) -> RunIdentity:
     A time without an offset, as AlpaSim writes it, is taken as UTC: it orders, it does not measure.
     """
     try:
-        loaded: Any = yaml.safe_load(paths.metadata.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        loaded: Any = yaml.safe_load(read_file(paths.metadata, max_bytes=_METADATA_BYTES_MAX))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
         loaded = None
     said: dict[str, Any] = loaded if isinstance(loaded, dict) else {}
     return RunIdentity(
@@ -75,13 +85,15 @@ def _time(said: object) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _requested(paths: RunPaths) -> int:
-    """Return how many rollouts were asked for, 0 where the run does not say."""
+def _requested(paths: RunPaths) -> frozenset[tuple[str, str]]:
+    """Return the rollouts that were asked for, none where the run does not say."""
     try:
-        with paths.rollouts_file.open(encoding="utf-8", errors="replace") as file:
-            return sum(1 for line in file if line.strip())
+        text = read_file(paths.rollouts_file, max_bytes=_ROLLOUTS_BYTES_MAX).decode(
+            errors="replace"
+        )
     except OSError:
-        return 0
+        return frozenset()
+    return parse_requested(text.splitlines())
 
 
 def _summary(paths: RunPaths) -> RunSummary | None:
@@ -91,13 +103,51 @@ def _summary(paths: RunPaths) -> RunSummary | None:
         return None
 
 
-def _window(view: View, watch: RolloutWatch, summary: RunSummary | None) -> Window:
+def _window(view: View, paths: RunPaths, watch: RolloutWatch, summary: RunSummary | None) -> Window:
     """Return the time to look at: that of the samples, cut where the rollouts ended."""
     started_s = summary.times.started.timestamp() if summary else 0.0
-    first_s, last_s = view.span or (started_s, started_s + 1.0)
+    span = view.span or (started_s, started_s + 1.0)
+    first_rollout_s, last_rollout_s = rollout_times(paths, watch, span)
     return Window(
-        start_s=first_s,
-        end_s=last_s,
-        first_rollout_s=watch.first_started_s,
-        last_rollout_s=watch.last_ended_s,
+        start_s=span[0],
+        end_s=span[1],
+        first_rollout_s=first_rollout_s,
+        last_rollout_s=last_rollout_s,
     )
+
+
+def rollout_times(
+    paths: RunPaths, watch: RolloutWatch, span: tuple[float, float]
+) -> tuple[float | None, float | None]:
+    """Return when the first rollout started and the last ended, unix seconds, None if not known.
+
+    A run that reached its end has said so in its events. Else the results' modification times are
+    taken, if the run's samples, from ``span[0]`` to ``span[1]``, are of that time: a copy of a run
+    may have the times of the copying.
+    """
+    said = _said_at_the_end(paths)
+    if said is not None:
+        return said
+    first_s, last_s = watch.first_started_s, watch.last_ended_s
+    least_s, most_s = span[0] - _SLACK_S, span[1] + _SLACK_S
+    known = [each for each in (first_s, last_s) if each is not None]
+    if not all(least_s <= each <= most_s for each in known):
+        return None, None
+    return first_s, last_s
+
+
+def _said_at_the_end(paths: RunPaths) -> tuple[float, float] | None:
+    """Return the times of the first rollout's start and the last one's end from the events."""
+    try:
+        lines = read_file(paths.events, max_bytes=_EVENTS_BYTES_MAX).splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        try:
+            event = json.loads(line)
+            if event["event"] == "summary":
+                times = float(event["first_rollout_s"]), float(event["last_rollout_s"])
+                return times if all(map(math.isfinite, times)) else None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return None
