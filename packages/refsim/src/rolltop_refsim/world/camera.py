@@ -22,6 +22,7 @@ from rolltop_refsim.world.camera_model import (
     camera_xml,
     geom_name,
 )
+from rolltop_refsim.world.engine import load_mujoco
 from rolltop_refsim.world.geometry import Pose, quaternion
 from rolltop_refsim.world.gl import choose_backend
 from rolltop_refsim.world.meshes import SURFACES, Mesh, make_meshes
@@ -92,9 +93,7 @@ class Camera:
         if cache_size < 1:
             raise ValueError(f"a camera needs a cache size of at least 1, not {cache_size}")
         backend = choose_backend()
-        import mujoco
-
-        self._mujoco = mujoco
+        self._mujoco = mujoco = load_mujoco()
         self._sampling = supersampling
         self._height, self._width = (side * supersampling for side in size)
         templates = make_meshes(make_scene("template", 0))

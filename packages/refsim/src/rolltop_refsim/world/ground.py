@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rolltop_refsim.world import heightfield
+from rolltop_refsim.world.engine import load_mujoco
 from rolltop_refsim.world.geometry import (
     TRACK_M,
     WHEEL_RADIUS_M,
@@ -47,9 +48,7 @@ class GroundProbe:
 
     def __init__(self) -> None:
         """Compiles the model (tens of milliseconds)."""
-        import mujoco
-
-        self._mujoco = mujoco
+        self._mujoco = mujoco = load_mujoco()
         self._model: Any = mujoco.MjModel.from_xml_string(
             f"<mujoco><asset>{heightfield.ASSET_XML}</asset>"
             f"<worldbody>{heightfield.GEOM_XML}</worldbody></mujoco>"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rolltop_refsim.world import heightfield
+from rolltop_refsim.world.engine import load_mujoco
 from rolltop_refsim.world.geometry import (
     TRACK_M,
     WHEEL_RADIUS_M,
@@ -100,9 +101,7 @@ class Dynamics:
 
     def __init__(self) -> None:
         """Compiles the model (tens of milliseconds)."""
-        import mujoco
-
-        self._mujoco = mujoco
+        self._mujoco = mujoco = load_mujoco()
         self._model: Any = mujoco.MjModel.from_xml_string(_xml())
         self._data: Any = mujoco.MjData(self._model)
         self._ground = Ground(self._model)
