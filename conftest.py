@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ALLOWED = Path("tests") / "allowed_skips.txt"
+
+# No test times: a busy machine is no reason to fail.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def parse_allowed(lines: Iterable[str]) -> dict[str, str]:
