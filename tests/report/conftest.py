@@ -29,8 +29,15 @@ def binary() -> Binary:
 @contextlib.contextmanager
 def serving(run: SimulatedRun, folder: Path, binary: Binary) -> Iterator[Prometheus]:
     """Serve what was scraped of a run, as Prometheus has it on disk."""
+    with serving_text(openmetrics(run), folder, binary) as prometheus:
+        yield prometheus
+
+
+@contextlib.contextmanager
+def serving_text(scraped: str, folder: Path, binary: Binary) -> Iterator[Prometheus]:
+    """Serve samples in OpenMetrics, as Prometheus has them on disk."""
     text, config = folder / "run.om", folder / "prometheus.yml"
-    text.write_text(openmetrics(run))
+    text.write_text(scraped)
     config.write_text("{}\n")
     assert binary.promtool is not None
     subprocess.run(

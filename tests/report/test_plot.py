@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,6 +86,18 @@ def test_a_failed_panel_shows_its_error_beside_the_others() -> None:
     drawn = [axes for axes in figure.axes if axes.lines or axes.collections or axes.patches]
     assert len(drawn) == len(data) - 1
     assert panel_report(data).empty == {data[3].panel.title: "the query failed: refused"}
+
+
+def test_the_collector_of_garbage_is_as_it_was_before(tmp_path: Path) -> None:
+    draw_plot(tmp_path / "plot.png", empty("none")[:1], HEADER, course())
+    assert gc.isenabled()
+
+    gc.disable()
+    try:
+        draw_plot(tmp_path / "plot.png", empty("none")[:1], HEADER, course())
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_a_service_has_one_colour_in_all_panels(figure: Figure) -> None:

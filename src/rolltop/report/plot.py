@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import warnings
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from rolltop.report.axes import bars_from, draw_panel
 from rolltop.report.collect import PanelData
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -66,12 +68,27 @@ def draw_plot(
         OSError: the file cannot be written.
     """
     image = io.BytesIO()
-    with mpl.rc_context(_RC), warnings.catch_warnings():
+    with mpl.rc_context(_RC), _no_collection(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         sheet = build_sheet(data, header, course)
         sheet.figure.savefig(image, format="png", dpi=DPI, pil_kwargs={"compress_level": 3})
     replace_file(path, image.getvalue())
     return panel_report(sheet.data)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Collect no garbage meanwhile: of the many small objects of a figure none can go yet.
+
+    A fifth of the CPU that a plot takes would go into looking for them.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def panel_report(data: Sequence[PanelData]) -> PanelReport:

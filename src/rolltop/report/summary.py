@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rolltop.files import replace_file
+from rolltop.files import read_file, replace_file
 from rolltop.model.redact import redact
 from rolltop.model.run import Outcome
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rolltop.model.topology import ServicePlacement, Topology
 
 SCHEMA: Literal[1] = 1
+
+_BYTES_MAX = 64 << 20
 
 
 class _Record(BaseModel):
@@ -305,7 +307,7 @@ def read_summary(path: Path) -> RunSummary:
         OSError: it cannot be read.
         pydantic.ValidationError: it is not one of this schema; a ``ValueError``.
     """
-    return RunSummary.model_validate_json(path.read_bytes())
+    return RunSummary.model_validate_json(read_file(path, max_bytes=_BYTES_MAX))
 
 
 def summary_schema() -> dict[str, Any]:

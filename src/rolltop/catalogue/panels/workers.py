@@ -15,9 +15,14 @@ from rolltop.catalogue.panels.parts import (
 )
 
 
-def _loop_share(state: str) -> PanelQuery:
-    """Return the mean share of time that the workers' event loops spend in a state."""
-    return PanelQuery(f"avg({slope(f'alpasim_event_loop_{state}_seconds_total')})", state)
+def _loop_share(state: str, *, by: str = "") -> str:
+    """Return the share that a state has of all time of the workers' event loops."""
+    grouped = f"sum by ({by})" if by else "sum"
+    states = {
+        name: f"{grouped} ({slope(f'alpasim_event_loop_{name}_seconds_total')})"
+        for name in ("idle", "poll", "work")
+    }
+    return f"{states[state]} / ({' + '.join(states.values())} > 0)"
 
 
 WORKERS: tuple[Panel, ...] = (
@@ -60,12 +65,7 @@ WORKERS: tuple[Panel, ...] = (
         unit="share of time",
         section=Section.WORKERS,
         colour_by="worker_id",
-        queries=(
-            PanelQuery(
-                f"sum by (worker_id) ({slope('alpasim_event_loop_work_seconds_total')})",
-                "worker {worker_id}",
-            ),
-        ),
+        queries=(PanelQuery(_loop_share("work", by="worker_id"), "worker {worker_id}"),),
         series=("alpasim_event_loop_work_seconds_total",),
         empty_reason="no worker profiles its event loop",
         y_max=1.05,
@@ -79,7 +79,7 @@ WORKERS: tuple[Panel, ...] = (
         section=Section.WORKERS,
         kind=Kind.STACK,
         colour_by="",
-        queries=(_loop_share("work"), _loop_share("poll"), _loop_share("idle")),
+        queries=tuple(PanelQuery(_loop_share(s), s) for s in ("work", "poll", "idle")),
         series=("alpasim_event_loop_idle_seconds_total",),
         empty_reason="no worker profiles its event loop",
         y_max=1.05,
@@ -98,18 +98,18 @@ WORKERS: tuple[Panel, ...] = (
     Panel(
         key="gc",
         title="Garbage collection, by worker",
-        unit="share of time",
+        unit="ms per s",
         section=Section.WORKERS,
         colour_by="worker_id",
         queries=(
             PanelQuery(
-                f"sum by (worker_id) ({slope('alpasim_gc_total_duration_seconds')})",
+                f"1000 * sum by (worker_id) ({slope('alpasim_gc_total_duration_seconds')})",
                 "worker {worker_id}",
             ),
         ),
         series=("alpasim_gc_total_duration_seconds",),
         empty_reason="no worker profiles its garbage collector",
-        description="Share of a worker's time that its garbage collector takes.",
+        description="Of a worker's time, what its garbage collector takes.",
     ),
     Panel(
         key="job_queue",
