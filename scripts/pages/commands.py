@@ -21,7 +21,7 @@ _STATUSES = {
     ExitStatus.OUT_OF_MEMORY: "A process ran out of memory.",
     ExitStatus.CANCELLED: "The run was cancelled or timed out.",
     ExitStatus.NOT_ENOUGH_DATA: "There is not enough data for the question.",
-    ExitStatus.TELEMETRY_MISSING: "Telemetry is missing, and `telemetry.strict=true` asked for it.",
+    ExitStatus.TELEMETRY_MISSING: "Telemetry failed, and `telemetry.strict=true` makes that count.",
     ExitStatus.OUR_FAULT: "A fault of rolltop itself; `ROLLTOP_DEBUG=1` prints where.",
 }
 

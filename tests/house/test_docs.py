@@ -8,12 +8,14 @@ import shlex
 import pytest
 import typer
 
+from rolltop.catalogue.panels import PANELS
 from rolltop.cli.main import app
 from rolltop.config import compose
 from scripts.generate_docs import fill, main, names_in
 from scripts.repository import ROOT, name, pages, python_files, shell_lines
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PANEL = re.compile(r"\[([^\]]*)\]\(\S*reference/panels\.md\)")
 NOT_OURS = ("sim=mysim", "sim.file=mysim/conf/sim/mysim.yaml")
 """The simulator that a reader writes."""
 PAGES = pages()
@@ -34,6 +36,18 @@ def test_links_lead_somewhere(page):
         assert aim.exists(), f"{name(page)}: {target}"
         if anchor:
             assert anchor in anchors_of(aim.read_text(encoding="utf-8")), target
+
+
+def test_panels_that_are_named_exist():
+    """A page names a panel by a link to the list of them."""
+    titles = {panel.title for panel in PANELS}
+    named = {
+        (name(page), text)
+        for page in PAGES
+        for text in PANEL.findall(page.read_text(encoding="utf-8"))
+    }
+    assert len(named) >= 5
+    assert {(page, text) for page, text in named if text not in titles} == set()
 
 
 def commands_of(program):

@@ -23,7 +23,10 @@ ALLOWED = {
     "src/rolltop/analysis": {"rolltop.analysis", "rolltop.model", "rolltop.errors", "numpy"},
     "src/rolltop/model": {"rolltop.model", "numpy"},
     "src/rolltop/errors.py": set(),
-    "src/rolltop/launch/guard.py": {"rolltop.launch"},
+    "src/rolltop/launch/guard.py": {"rolltop.launch", "rolltop.logs"},
+    "src/rolltop/logs.py": {"rolltop.files", "rolltop.model.redact"},  # the guard has no more
+    "src/rolltop/model/redact.py": set(),
+    "src/rolltop/files.py": set(),
 }  # fmt: skip
 
 

@@ -21,6 +21,11 @@ _HELP_OVERRIDES = (
     "run.dir=runs/x, sim.faults.driver.delay_ms=60."
 )
 
+_HELP_STRICT = (
+    "Exit with 7 if telemetry failed that the run started, or that every run has. An exporter that "
+    "this run does not have is not counted."
+)
+
 
 def run(
     overrides: Annotated[
@@ -32,9 +37,7 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary, or the plan, as JSON.")
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 7 if any of the telemetry is missing.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help=_HELP_STRICT)] = False,
 ) -> int:
     """Drive a simulation: start its services and workers, measure them, leave a plot and a summary.
 

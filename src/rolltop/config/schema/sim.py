@@ -32,7 +32,7 @@ class Process(Model):
     env: dict[str, Text] = Field(default_factory=dict)
     """Added to the environment, with templates."""
     image: str | None = None
-    """For deployments in containers; `deploy=local` starts the command as it is."""
+    """For deployments in containers. This version has none, and does not read it."""
     health: Health = Health()
     start_timeout_s: Seconds = 60.0
     """How long it may take until it is healthy."""
@@ -65,7 +65,7 @@ class Service(Process):
     supports_replicas: bool = True
     """Several instances may share a container and its GPU."""
     batches: bool = False
-    """It serves several calls in one go."""
+    """It serves several calls in one go. This version does not read it."""
 
 
 class Scheduler(Process):
@@ -76,6 +76,7 @@ class Worker(Process):
     """A process that drives rollouts. It always has a page, on {metrics_port}."""
 
     supports_stagger: bool = False
+    """It starts its first rollouts part-way, by {stagger}. This version does not read it."""
     group: Word | None = "runtime"
 
     @field_validator("health")
