@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from rolltop.cli.main import _main
+from rolltop.cli.main import run_command_line
 
 
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["run", "--nonsense"], ["open", "--port", "x"], ["plot", "a", "b"]]
 )
 def test_wrong_usage(arguments, capsys):
-    assert _main(arguments) == 2
+    assert run_command_line(arguments) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("rolltop: ")
@@ -25,7 +27,7 @@ def test_wrong_usage(arguments, capsys):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
 def test_what_is_asked_for_goes_to_standard_output(arguments, capsys):
-    assert _main(arguments) == 0
+    assert run_command_line(arguments) == 0
     said = capsys.readouterr()
     assert said.out
     assert said.err == ""
@@ -42,3 +44,69 @@ def test_a_reader_that_leaves_is_no_fault(arguments, tmp_path):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+ROLLTOP = Path(sys.executable).with_name("rolltop")
+HEED_ALL = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)  # whatever nohup or a shell in the background made of it
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+DRY = ("run", "sim=tiny", "--dry-run")
+
+
+def _shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-c", line], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_fault(tmp_path: Path, closed: str) -> None:
+    assert _shell(f"'{ROLLTOP}' {' '.join(DRY)} {closed}", tmp_path).returncode == 0
+
+
+def test_an_output_that_is_full_is_told_in_a_line(tmp_path: Path) -> None:
+    done = _shell(f"'{ROLLTOP}' {' '.join(DRY)} >/dev/full", tmp_path)
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "fault" not in done.stderr
+
+
+def test_a_directory_that_is_gone_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    line = f"cd '{tmp_path}/d' && rmdir '{tmp_path}/d' && '{ROLLTOP}' {' '.join(DRY)}"
+    done = _shell(line, tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "rolltop: the current directory no longer exists\n",
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("later_s", [0.0, 0.3])
+def test_a_signal_before_anything_was_started_is_a_cancel(
+    tmp_path: Path, number: signal.Signals, later_s: float
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HEED_ALL, ROLLTOP, "run", "sim=tiny", "runtime.rollouts=2000"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not _catches(process.pid, signal.SIGHUP):
+        assert process.poll() is None
+        time.sleep(0.005)
+    time.sleep(later_s)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert process.returncode == 5
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)

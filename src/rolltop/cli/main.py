@@ -12,6 +12,7 @@ import typer
 
 from rolltop import __version__
 from rolltop.cli import deps, open, plot, run
+from rolltop.cli.entry import AskedToEnd
 from rolltop.errors import RolltopError, describe_os_error
 from rolltop.model.run import ExitStatus
 
@@ -44,12 +45,8 @@ for _command in (run, plot, open, deps):
     _command.register(app)
 
 
-def main() -> None:
-    """Run the command line and exit with its status."""
-    sys.exit(_main(sys.argv[1:]))
-
-
-def _main(arguments: list[str]) -> int:
+def run_command_line(arguments: list[str]) -> int:
+    """Run a command and return its exit status; what goes wrong is a line on standard error."""
     try:
         status = int(app(arguments, prog_name="rolltop", standalone_mode=False) or 0)
         sys.stdout.flush()
@@ -69,16 +66,22 @@ def _status_of(error: BaseException) -> int:
     elif isinstance(error, typer.TyperException):
         _complain(error.format_message(), "rolltop --help lists the commands")
         status = ExitStatus.USAGE
-    elif isinstance(error, typer.Abort | KeyboardInterrupt):
+    elif isinstance(error, typer.Abort | KeyboardInterrupt | AskedToEnd):
         status = ExitStatus.CANCELLED
     elif isinstance(error, BrokenPipeError | SystemExit):  # the latter is what rich makes of it
         _silence_stdout()
     elif isinstance(error, OSError):
-        _complain(describe_os_error(error), _cure(error))
+        _complain(_describe(error), _cure(error))
         status = ExitStatus.USAGE
     else:
         status = _our_fault(error)
     return status
+
+
+def _describe(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the current directory no longer exists"  # only os.getcwd() names no file
+    return describe_os_error(error)
 
 
 def _cure(error: OSError) -> str | None:

@@ -31,7 +31,7 @@ def plot(
     paths = resolve_run(run, Path.cwd() / "runs")
     report = replot(paths, output=output)
     if report.plot is None:
-        reason = report.missing.get("plot", "unknown")
+        reason = report.missing.get((output or paths.plot).name, "unknown")
         raise ConfigError(
             f"the plot cannot be made: {reason}", hint="--output FILE puts it elsewhere"
         )
