@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from rolltop.files import replace_file
+from rolltop.files import read_file, replace_file
 
 
 @pytest.mark.parametrize(("mode", "umask"), [(0o640, 0o000), (0o640, 0o077), (0o644, 0o077)])
@@ -36,3 +36,15 @@ def test_the_temporary_file_lies_where_it_was_told(tmp_path):
     with pytest.raises(OSError, match="absent"):
         replace_file(tmp_path / "absent" / "x", "[]", staging=staging)
     assert list(staging.iterdir()) == []
+
+
+def test_a_file_of_somebody_else_is_read_within_bounds(tmp_path):
+    (tmp_path / "a").write_bytes(b"123")
+    assert read_file(tmp_path / "a", max_bytes=3) == b"123"
+    with pytest.raises(OSError, match="larger than 2 bytes"):
+        read_file(tmp_path / "a", max_bytes=2)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(OSError, match="not a regular file"):
+            read_file(tmp_path / name, max_bytes=2)

@@ -8,13 +8,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rolltop.files import read_file_at
 from rolltop.model.run import RolloutCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 _RESULT = "result.json"
 _RESULT_BYTES_MAX = 1 << 20
+_ATTEMPTS_MAX = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def parse_result(text: str, *, uuid: str, scene: str, ended_s: float) -> Rollout
         uuid=uuid,
         scene=scene,
         status=status,
-        attempts=max(1, attempts),
+        attempts=min(max(1, attempts), _ATTEMPTS_MAX),
         first_wave=first_wave,
         ended_s=ended_s,
         duration_s=duration_s,
@@ -63,12 +66,29 @@ def _number(value: object) -> float | None:
     return float(value) if 0 <= value < float("inf") else None
 
 
-class RolloutWatch:
-    """Reads each new ``rollouts/<scene>/<uuid>/result.json`` once."""
+def parse_requested(lines: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Return scene and uuid of each rollout in a rollouts file; other lines are left out."""
+    found = set()
+    for line in lines:
+        try:
+            rollout: Any = json.loads(line)
+            found.add((str(rollout["scene"]), str(rollout["uuid"])))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return frozenset(found)
 
-    def __init__(self, folder: Path, *, requested: int) -> None:
+
+class RolloutWatch:
+    """Reads each new ``rollouts/<scene>/<uuid>/result.json`` once.
+
+    Only results of ``requested`` rollouts (scene, uuid) count; all do where it is empty, as in a
+    run that left no rollouts file. ``strangers`` are results that nobody asked for.
+    """
+
+    def __init__(self, folder: Path, *, requested: frozenset[tuple[str, str]]) -> None:
         self._folder = folder
         self._requested = requested
+        self.strangers: set[tuple[str, str]] = set()
         self._results: dict[tuple[str, str], RolloutResult] = {}
 
     @property
@@ -81,7 +101,9 @@ class RolloutWatch:
         for scene in _folders(self._folder):
             for rollout in _folders(scene.path):
                 key = (scene.name, rollout.name)
-                if key not in self._results:
+                if self._requested and key not in self._requested:
+                    self.strangers.add(key)
+                elif key not in self._results:
                     result = _read(rollout.path, uuid=rollout.name, scene=scene.name)
                     if result is not None:
                         self._results[key] = result
@@ -110,7 +132,7 @@ class RolloutWatch:
         kept = [r for r in results if not r.first_wave]
         abandoned = [r for r in kept if r.status == "abandoned"]
         return RolloutCounts(
-            requested=self._requested,
+            requested=len(self._requested),
             completed=len(kept) - len(abandoned),
             abandoned=len(abandoned),
             failed_attempts=sum(r.attempts - (r.status == "completed") for r in results),
@@ -130,9 +152,7 @@ def _folders(path: str | Path) -> list[os.DirEntry[str]]:
 def _read(folder: str, *, uuid: str, scene: str) -> RolloutResult | None:
     path = os.path.join(folder, _RESULT)  # noqa: PTH118 (hot: once per rollout and refresh)
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            text = file.read(_RESULT_BYTES_MAX)
-            ended_s = os.fstat(file.fileno()).st_mtime
+        data, ended_s = read_file_at(path, max_bytes=_RESULT_BYTES_MAX)
     except OSError:
         return None
-    return parse_result(text, uuid=uuid, scene=scene, ended_s=ended_s)
+    return parse_result(data.decode("utf-8", "replace"), uuid=uuid, scene=scene, ended_s=ended_s)

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rolltop.errors import RunNotFoundError
+from rolltop.files import read_file
 from rolltop.lifecycle.directory import LATEST
 from rolltop.model.run import RunPaths
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _UUID_LINE = re.compile(r"""^run_uuid:\s*['"]?([0-9A-Za-z-]+)""", re.MULTILINE)
 _LIKE_UUID = re.compile(r"[0-9a-fA-F-]+")
-_METADATA_BYTES = 4096
+_METADATA_BYTES = 64 << 10
 _SHOWN = 3
 
 
@@ -63,10 +64,10 @@ def is_run(directory: Path) -> bool:
 def uuid_of(directory: Path) -> str | None:
     """Return the uuid in a run's metadata, None where they are missing or cannot be read."""
     try:
-        with RunPaths(directory).metadata.open(encoding="utf-8", errors="replace") as file:
-            found = _UUID_LINE.search(file.read(_METADATA_BYTES))
+        text = read_file(RunPaths(directory).metadata, max_bytes=_METADATA_BYTES)
     except OSError:
         return None
+    found = _UUID_LINE.search(text.decode("utf-8", "replace"))
     return found[1] if found else None
 
 

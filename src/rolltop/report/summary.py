@@ -117,7 +117,9 @@ class TelemetryRecord(_Record):
     missing: dict[str, str] = Field(description="series, exporter or figure: why it is unknown")
     gaps_s: float | None
     scrapes_lost: int | None
-    cpu_seconds_ratio: float | None
+    cpu_seconds_ratio: float | None = Field(
+        description="CPU of Prometheus over that of all processes of the run"
+    )
 
 
 class TimesRecord(_Record):
