@@ -79,14 +79,12 @@ class Refusal:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch the whole session; under xdist only in the process that gathers the reports.
+    """Watch the whole session.
 
     A session that was started with SIGHUP ignored (nohup) would hand that on to every process that
     a test starts and hangs up on.
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    if hasattr(config, "workerinput"):
-        return
     path = config.rootpath / ALLOWED
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     config.pluginmanager.register(Refusal(parse_allowed(lines)), "refuse-skips")
