@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 from rolltop_instrument import StampedExecutor, WorkerTelemetry
-from rolltop_instrument.server import ServerTimingInterceptor
+from rolltop_instrument.grpc_server import ServerTimingInterceptor
 
 STEPS = 15
 BALLOONS = 4

@@ -12,7 +12,7 @@ import pytest
 from rolltop_instrument import StampedSlot, WorkerTelemetry
 from rolltop_instrument._calls import CallBook
 from rolltop_instrument._grpc_calls import server_times
-from rolltop_instrument.server import ServerTimingInterceptor
+from rolltop_instrument.grpc_server import ServerTimingInterceptor
 
 Read = Callable[..., float | None]
 LABELS = {"service": "renderer", "endpoint": "renderer-0"}
@@ -246,6 +246,24 @@ async def test_a_blocked_loop_is_blocking_time(bench: Bench, value: Read) -> Non
     blocked = value(bench.telemetry, "alpasim_rpc_blocking_seconds_sum", **key)
     assert blocked is not None
     assert blocked >= 0.05
+
+
+async def test_a_loop_that_is_blocked_before_it_learns_of_the_answer_is_not(
+    bench: Bench, value: Read
+) -> None:
+    """It shows in the call's duration beyond the server's times, as the loop's work."""
+    import time
+
+    call = bench.unary()(b"x")
+    asyncio.get_running_loop().call_later(0, time.sleep, 0.2)
+    assert await call == b"x"
+    key = {"service": "renderer", "method": "do_unary"}
+    blocked = value(bench.telemetry, "alpasim_rpc_blocking_seconds_sum", **key)
+    duration = value(bench.telemetry, "alpasim_rpc_duration_seconds_sum", **key)
+    assert duration is not None
+    assert blocked is not None
+    assert duration >= 0.2
+    assert blocked < duration - 0.1
 
 
 async def test_unary_stream(bench: Bench, recorded: Any, value: Read) -> None:
@@ -513,11 +531,13 @@ async def test_a_fault_of_ours_costs_the_record_and_not_the_call(
     [
         (None, None),
         ((), None),
-        ((("rolltop-queue-us", "1500"), ("rolltop-service-us", "2000000")), (0.0015, 2.0)),
-        ((("rolltop-queue-us", "1500"),), None),
-        ((("rolltop-queue-us", "soon"), ("rolltop-service-us", "1")), None),
-        ((("rolltop-queue-us", "-5"), ("rolltop-service-us", "1")), (0.0, 1e-6)),
-        (grpc.aio.Metadata(("rolltop-queue-us", "1"), ("rolltop-service-us", "2")), (1e-6, 2e-6)),
+        ((("rolltop-times-us", "1500,2000000"),), (0.0015, 2.0)),
+        ((("rolltop-times-us", "1500"),), None),
+        ((("rolltop-times-us", "1,2,3"),), None),
+        ((("rolltop-times-us", "soon,1"),), None),
+        ((("rolltop-times-us", b"1,1"),), None),
+        ((("rolltop-times-us", "-5,1"),), (0.0, 1e-6)),
+        (grpc.aio.Metadata(("rolltop-times-us", "1,2")), (1e-6, 2e-6)),
     ],
 )
 def test_what_a_server_says(metadata: Any, said: tuple[float, float] | None) -> None:

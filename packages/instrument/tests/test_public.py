@@ -47,7 +47,7 @@ async def main():
             print(error)
     assert WorkerTelemetry(enabled=False).grpc_interceptors("renderer") == []
     try:
-        from rolltop_instrument.server import ServerTimingInterceptor
+        from rolltop_instrument.grpc_server import ServerTimingInterceptor
     except ImportError as error:
         print(error)
     assert "grpc" not in __import__("sys").modules
@@ -69,7 +69,6 @@ def test_the_public_names() -> None:
         "stamped_call",
     ]
     assert rolltop_instrument.server.__all__ == [
-        "ServerTimingInterceptor",
         "StampedExecutor",
         "StampedSlot",
         "Stamps",
@@ -132,7 +131,7 @@ def test_without_grpc_everything_else_works_and_the_cure_is_named() -> None:
     assert (
         done.stdout.splitlines()
         == [
-            "gRPC interceptors need grpcio, which is not installed: "
+            "recording gRPC needs grpcio, which is not installed: "
             "pip install 'rolltop-instrument[grpc]'"
         ]
         * 2

@@ -15,7 +15,7 @@ def require_grpc() -> ModuleType:
         import grpc.aio
     except ImportError as error:
         raise ImportError(
-            "gRPC interceptors need grpcio, which is not installed: "
+            "recording gRPC needs grpcio, which is not installed: "
             "pip install 'rolltop-instrument[grpc]'"
         ) from error
     return grpc

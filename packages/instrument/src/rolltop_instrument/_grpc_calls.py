@@ -55,12 +55,12 @@ def server_times(metadata: Any) -> tuple[float, float] | None:
     """
     if metadata is None:
         return None
-    look_up = metadata if type(metadata) is Metadata else dict(metadata)
+    look_up: Any = metadata if type(metadata) is Metadata else dict(metadata)
     try:
-        queue_us, service_us = int(look_up[names.QUEUE_KEY]), int(look_up[names.SERVICE_KEY])
-    except (KeyError, ValueError):
+        queue_us, service_us = look_up[names.TIMES_KEY].split(",")
+        return max(int(queue_us), 0) * 1e-6, max(int(service_us), 0) * 1e-6
+    except (KeyError, TypeError, ValueError):
         return None
-    return max(queue_us, 0) * 1e-6, max(service_us, 0) * 1e-6
 
 
 class PendingCall:

@@ -16,10 +16,9 @@ Appears = Literal["start", "use", "service", "call", "server"]
 WORKER_LABEL = "worker_id"
 """The label that every series of a worker carries first."""
 
-QUEUE_KEY = "rolltop-queue-us"
-"""Trailing metadata: microseconds that the call waited in the server for a turn."""
-SERVICE_KEY = "rolltop-service-us"
-"""Trailing metadata: microseconds that the call was served for."""
+TIMES_KEY = "rolltop-times-us"
+"""Trailing metadata ``1500,20000``: microseconds that the call waited in the server for a turn, and
+that it was served for. One entry, since an entry costs more than what it holds."""
 
 KNOWN_CODES = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE")
 """Status codes whose failure counters exist at 0 as soon as a service is known."""
@@ -99,7 +98,7 @@ RPC_DURATION = _histogram(
 RPC_BLOCKING = _histogram(
     "alpasim_rpc_blocking_seconds",
     ("service", "method"),
-    "Time from the completion of a call to the resumption of the coroutine that waits for it.",
+    "Time from the loop learning of a call's completion to the resumption of who waits for it.",
     _BLOCKING_SECONDS,
     "call",
 )

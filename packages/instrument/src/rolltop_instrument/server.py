@@ -2,8 +2,8 @@
 
 A bare interceptor sees neither: it sees the whole call. So a service gives its work to a
 ``StampedExecutor`` (threads) or holds a ``StampedSlot`` (coroutines) while it serves; both add to
-the stamps of the current call. Nothing here needs gRPC; ``ServerTimingInterceptor`` carries the
-stamps home in trailing metadata, other transports read ``current_stamps()``.
+the stamps of the current call. Nothing here needs gRPC: what carries the stamps home in trailing
+metadata is in ``rolltop_instrument.grpc_server``; other transports read ``current_stamps()``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
-from weakref import WeakKeyDictionary
-
-if TYPE_CHECKING:
-    from rolltop_instrument.grpc_server import ServerTimingInterceptor
+from typing import ParamSpec, Self, TypeVar
 
 __all__ = [
-    "ServerTimingInterceptor",
     "StampedExecutor",
     "StampedSlot",
     "Stamps",
@@ -34,13 +29,17 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_TURNS_KEPT = 64
+"""Turns of one call that are kept apart."""
+
 
 class Turn:
-    """One turn of a call: asked for, begun, ended."""
+    """One turn of a call: asked for, begun, ended; of a slot if it holds a place of one."""
 
-    __slots__ = ("asked", "began", "ended")
+    __slots__ = ("asked", "began", "ended", "slot")
 
-    def __init__(self) -> None:
+    def __init__(self, slot: StampedSlot | None = None) -> None:
+        self.slot = slot
         self.began: float | None = None
         self.ended: float | None = None
         self.asked = perf_counter()
@@ -61,14 +60,26 @@ class Stamps:
     being served sends home what it was served.
     """
 
+    __slots__ = ("_past", "_turns")
+
     def __init__(self) -> None:
+        self._past = (0.0, 0.0)
         self._turns: list[Turn] = []
 
-    def ask(self) -> Turn:
-        """The call asks for a turn and waits for it from now."""
-        turn = Turn()
+    def ask(self, slot: StampedSlot | None = None) -> Turn:
+        """The call asks for a turn (of a slot) and waits for it from now."""
+        if len(self._turns) >= _TURNS_KEPT:
+            self._forget_ended()
+        turn = Turn(slot)
         self._turns.append(turn)
         return turn
+
+    def leave(self, slot: StampedSlot) -> None:
+        """The call gives back the place of a slot that it took last, if it holds one."""
+        for turn in reversed(self._turns):
+            if turn.slot is slot and turn.began is not None and turn.ended is None:
+                turn.end()
+                return
 
     @property
     def stamped(self) -> bool:
@@ -78,20 +89,34 @@ class Stamps:
     @property
     def queue_s(self) -> float:
         """Seconds of waiting for turns."""
-        now = perf_counter()
-        return sum(_first(turn.began, turn.ended, now) - turn.asked for turn in self._turns)
+        return self.times()[0]
 
     @property
     def service_s(self) -> float:
         """Seconds of being served."""
+        return self.times()[1]
+
+    def times(self) -> tuple[float, float]:
+        """Seconds of waiting for turns and of being served, as of now."""
+        return self._add_up(self._turns)
+
+    def _add_up(self, turns: list[Turn]) -> tuple[float, float]:
+        queue_s, service_s = self._past
         now = perf_counter()
-        begun = ((turn.began, turn.ended) for turn in self._turns)
-        return sum(_first(ended, now) - began for began, ended in begun if began is not None)
+        for turn in turns:
+            ended = now if turn.ended is None else turn.ended
+            if turn.began is None:
+                queue_s += ended - turn.asked
+            else:
+                queue_s += turn.began - turn.asked
+                service_s += ended - turn.began
+        return queue_s, service_s
 
-
-def _first(*times: float | None) -> float:
-    """The first time that is known."""
-    return next(time for time in times if time is not None)
+    def _forget_ended(self) -> None:
+        """Keep of the turns that are over only their sums: a task may serve without end."""
+        ended = [turn for turn in self._turns if turn.ended is not None]
+        self._past = self._add_up(ended)
+        self._turns = [turn for turn in self._turns if turn not in ended]
 
 
 _STAMPS: contextvars.ContextVar[Stamps | None] = contextvars.ContextVar(
@@ -193,20 +218,16 @@ class StampedSlot:
         if n < 1:
             raise ValueError(f"a slot needs at least one place, not {n}")
         self._semaphore = asyncio.Semaphore(n)
-        self._held: WeakKeyDictionary[asyncio.Task[Any], list[Turn]] = WeakKeyDictionary()
 
     async def __aenter__(self) -> Self:
         """Wait for a place."""
-        turn = current_stamps().ask()
+        turn = current_stamps().ask(self)
         try:
             await self._semaphore.acquire()
         except BaseException:
             turn.end()
             raise
         turn.begin()
-        task = asyncio.current_task()
-        if task is not None:
-            self._held.setdefault(task, []).append(turn)
         return self
 
     async def __aexit__(
@@ -216,20 +237,7 @@ class StampedSlot:
         trace: TracebackType | None,
     ) -> None:
         """Give the place back."""
-        task = asyncio.current_task()
-        turns = None if task is None else self._held.get(task)
-        if turns:  # else it is left in another task than it was entered in
-            turns.pop().end()
+        stamps = _STAMPS.get()
+        if stamps is not None:  # else it is left in another task than it was entered in
+            stamps.leave(self)
         self._semaphore.release()
-
-
-def __getattr__(name: str) -> Any:
-    """The interceptor, which needs gRPC, from here too."""
-    if name == "ServerTimingInterceptor":
-        from rolltop_instrument._extras import require_grpc
-
-        require_grpc()
-        from rolltop_instrument.grpc_server import ServerTimingInterceptor
-
-        return ServerTimingInterceptor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
 HOST = "127.0.0.1"
 OPTIONS = (
@@ -73,7 +73,6 @@ async def serve(
     register: Callable[[grpc.aio.Server], None],
     *,
     stop: Stop,
-    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     warm_up: Callable[[], Awaitable[None]] | None = None,
     started: Callable[[int], None] | None = None,
     grace_s: float = 2.0,
@@ -87,7 +86,7 @@ async def serve(
     Raises:
         ServeError: the port is taken.
     """
-    server = grpc.aio.server(interceptors=list(interceptors), options=OPTIONS)
+    server = grpc.aio.server(options=OPTIONS)
     healthy = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     register(server)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from rolltop_instrument.server import ServerTimingInterceptor
+from rolltop_instrument.grpc_server import timed_server
 
 from rolltop_refsim.faults import Fault, FaultsError, read_fault
 from rolltop_refsim.rpc.serving import ServeError, Stop, serve, set_up_logging
@@ -65,7 +65,6 @@ class Host:
                 self.options.port,
                 self._register,
                 stop=self._stop,
-                interceptors=[ServerTimingInterceptor()],
                 warm_up=self._warm_up,
                 started=started,
             )
@@ -86,7 +85,7 @@ class Host:
             )
             for method in self.methods
         }
-        add(SimpleNamespace(**handlers), server)
+        add(SimpleNamespace(**handlers), timed_server(server))
 
     def _call(self, method: str) -> Callable[[Any], Any]:
         def call(request: Any) -> Any:
