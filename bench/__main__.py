@@ -15,7 +15,7 @@ from bench.rows import BenchRow
 MODULES: dict[str, tuple[str, ...]] = {
     "instrument_rpc": ("rpc_recording", "rpc_interceptor"),
     "instrument_page": ("worker_page_lag",),
-    "run_overhead": ("telemetry_cpu_ratio", "telemetry_cpu_ratio_whole", "end_of_run_cpu"),
+    "run_overhead": ("telemetry_cpu_ratio", "end_of_run_cpu"),
 }
 """Modules with a function ``run() -> list[BenchRow]``, and the benches that each measures."""
 

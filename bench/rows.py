@@ -16,7 +16,7 @@ class BenchRow:
         unit: Its unit, ``us`` or ``ms`` or ``ratio``.
         baseline: What it is compared with, measured in the same run; None if with nothing.
         ratio: ``value / baseline``.
-        bound: What ``value`` may be at the most; None for a figure that only informs.
+        bound: What ``value`` may be at the most.
         holds: Whether it is.
     """
 
@@ -25,7 +25,7 @@ class BenchRow:
     unit: str
     baseline: float | None
     ratio: float | None
-    bound: float | None
+    bound: float
     holds: bool
 
     @classmethod
@@ -35,22 +35,6 @@ class BenchRow:
         """A row whose value is to be at most ``bound``."""
         ratio = value / baseline if baseline else None
         return cls(bench, value, unit, baseline, ratio, bound, value <= bound)
-
-    @classmethod
-    def at_least(
-        cls, bench: str, value: float, unit: str, *, bound: float, baseline: float | None = None
-    ) -> BenchRow:
-        """A row whose value is to be at least ``bound``."""
-        ratio = value / baseline if baseline else None
-        return cls(bench, value, unit, baseline, ratio, bound, value >= bound)
-
-    @classmethod
-    def informing(
-        cls, bench: str, value: float, unit: str, *, baseline: float | None = None
-    ) -> BenchRow:
-        """A row without a bound."""
-        ratio = value / baseline if baseline else None
-        return cls(bench, value, unit, baseline, ratio, None, holds=True)
 
     def to_json(self) -> str:
         """The row as one line, figures to four significant digits."""

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 from rolltop_instrument import StampedSlot, WorkerTelemetry
-from rolltop_instrument.grpc_server import ServerTimingInterceptor
+from rolltop_instrument.grpc_server import timed_server
 
 from bench.cpu import cpu_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-ROUNDS = 15
-CALLS = 200
+ROUNDS = 60
+CALLS = 50
+"""Short rounds, interleaved, so that a burst of a neighbour falls on both."""
 SCRAPES = 100
 _METHOD = "/bench.Service/work"
 
@@ -92,10 +93,10 @@ async def _call_cpu_s() -> float:
                 async with slot:
                     return await loop.run_in_executor(pool, _echo, request)
 
-            bare = _Pair(plain, [], lambda channel: channel)
+            bare = _Pair(plain, lambda server: server, lambda channel: channel)
             full = _Pair(
                 stamped,
-                [ServerTimingInterceptor()],
+                timed_server,
                 lambda channel: telemetry.grpc_channel(channel, "renderer", endpoint="renderer-0"),
             )
             return await _difference(bare, full)
@@ -120,16 +121,16 @@ class _Pair:
     def __init__(
         self,
         handler: Callable[[bytes, Any], Awaitable[bytes]],
-        interceptors: list[Any],
-        wrap: Callable[[grpc.aio.Channel], grpc.aio.Channel],
+        timed: Callable[[grpc.aio.Server], grpc.aio.Server],
+        recorded: Callable[[grpc.aio.Channel], grpc.aio.Channel],
     ) -> None:
-        self._server = grpc.aio.server(interceptors=interceptors)
+        self._server = timed(grpc.aio.server())
         methods: dict[str, Any] = {"work": grpc.unary_unary_rpc_method_handler(handler)}
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("bench.Service", methods),)
         )
         port = self._server.add_insecure_port("127.0.0.1:0")
-        self._channel = wrap(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+        self._channel = recorded(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         self._call: Any = self._channel.unary_unary(_METHOD)
 
     async def __aenter__(self) -> None:
