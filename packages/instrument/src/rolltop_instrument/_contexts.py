@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rolltop_instrument._calls import CallSite, status_of
 from rolltop_instrument._guest import fault
-
-if TYPE_CHECKING:
-    from rolltop_instrument.worker import WorkerTelemetry
 
 
 class Timed:
@@ -47,19 +44,30 @@ class Timed:
 class Rollout:
     """A rollout under way.
 
+    Args:
+        began: Called when it begins.
+        ended: Called when it ends: with its seconds, whether it failed, and ``first_wave``.
+
     Attributes:
         first_wave: It began part-way and is discarded: it counts apart when it succeeds. May be
             set while the rollout runs.
     """
 
-    def __init__(self, telemetry: WorkerTelemetry, first_wave: bool) -> None:
-        self._telemetry = telemetry
+    def __init__(
+        self,
+        began: Callable[[], None],
+        ended: Callable[[float, bool, bool], None],
+        *,
+        first_wave: bool,
+    ) -> None:
+        self._on_begin = began
+        self._on_end = ended
         self._began = 0.0
         self.first_wave = first_wave
 
     async def __aenter__(self) -> Self:
         """Begin."""
-        self._telemetry._rollout_began()
+        self._on_begin()
         self._began = perf_counter()
         return self
 
@@ -71,7 +79,7 @@ class Rollout:
     ) -> None:
         """Record; an exception goes on to the host."""
         seconds = perf_counter() - self._began
-        self._telemetry._rollout_ended(seconds, error is not None, self.first_wave)
+        self._on_end(seconds, error is not None, self.first_wave)
 
 
 class Call:

@@ -271,7 +271,7 @@ class WorkerTelemetry:
         Args:
             first_wave: It began part-way and is discarded: it counts apart, not as completed.
         """
-        return Rollout(self, first_wave)
+        return Rollout(self._rollout_began, self._rollout_ended, first_wave=first_wave)
 
     @_guest
     def _rollout_began(self) -> None:
