@@ -93,7 +93,7 @@ WORKERS: tuple[Panel, ...] = (
         queries=(p95_by_service("alpasim_rpc_blocking_seconds"),),
         series=("alpasim_rpc_blocking_seconds_bucket",),
         empty_reason=NO_CALL,
-        description="From a call's end to its caller's resumption: a busy loop is late.",
+        description="From the loop learning of a call's end to its caller's resumption.",
     ),
     Panel(
         key="gc",
