@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -178,6 +180,42 @@ def test_one_that_gives_no_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PROBE_TIMEOUT_S", 0.2)
     path = write_program(tmp_path / "prom", body="exec sleep 60")
     with pytest.raises(DependencyError, match=r"no answer to --version within 0.2 s"):
+        inspect(path, Source.VARIABLE)
+
+
+def is_gone(pid):
+    """Wait for a process that was killed: it may take a moment to go."""
+    for _ in range(1000):
+        try:
+            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_nothing_is_left_of_one_that_gives_no_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PROBE_TIMEOUT_S", 2.0)
+    body = f"sleep 1000 & echo $! >{tmp_path}/pid; wait"
+    path = write_program(tmp_path / "prom", body=body)
+    with pytest.raises(DependencyError, match="no answer to --version"):
+        inspect(path, Source.VARIABLE)
+    assert is_gone((tmp_path / "pid").read_text().strip())
+
+
+def test_nothing_is_left_of_one_that_starts_others_and_answers(tmp_path):
+    """They hold its output open, which is no reason to wait for them."""
+    path = write_program(tmp_path / "prom", body=f"sleep 1000 & echo $! >>{tmp_path}/pids")
+    assert inspect(path, Source.VARIABLE).version.numbers == (2, 45, 0)
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 2
+    assert all(is_gone(pid) for pid in pids)
+
+
+def test_one_that_never_stops_talking_is_not_listened_to(tmp_path):
+    path = write_program(tmp_path / "prom", body="exec yes")
+    with pytest.raises(DependencyError, match="is not Prometheus"):
         inspect(path, Source.VARIABLE)
 
 

@@ -12,21 +12,27 @@ import errno
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rolltop.errors import DependencyError
 from rolltop.prometheus.places import debian_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from io import RawIOBase
 
 MINIMUM_VERSION = (2, 31, 0)
 VARIABLE = "ROLLTOP_PROMETHEUS"
-PROBE_TIMEOUT_S = 20.0
+PROBE_TIMEOUT_S = 10.0
+ANSWER_BYTES_MAX = 1024 * 1024
+_PROBE_TURN_S = 0.01
 HOW_TO_DOWNLOAD = (
     "download a release for your machine from https://prometheus.io/download, unpack it "
     f"and set {VARIABLE} to the path of its `prometheus`"
@@ -239,26 +245,63 @@ def _find_assets(prometheus: Path) -> Path | None:
 def _ask(path: Path, flag: str, place: str, source: Source) -> str:
     """Run ``path flag`` and return what it prints, on either stream."""
     try:
-        done = subprocess.run(
-            [str(path), flag],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=PROBE_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        text = _answer(path, flag).decode(errors="replace")
+    except TimeoutError:
         reason = f"{place} gave no answer to {flag} within {PROBE_TIMEOUT_S:g} s"
         raise DependencyError(reason, hint=_cure(source)) from None
     except OSError as error:
         raise DependencyError(f"{place} {_why_not_run(error)}", hint=_cure(source)) from error
-    text = done.stdout.decode(errors="replace")
     missing = _GLIBC.search(text)
     if missing:
         reason = f"{place} needs {missing['name']}, which this system's C library lacks"
         hint = "use a build for this system (upstream's are static)"
         raise DependencyError(reason, hint=f"{hint}: {_cure(Source.VARIABLE)}")
     return text
+
+
+def _answer(path: Path, flag: str) -> bytes:
+    """Return what a program prints, and leave nothing of it behind.
+
+    What was named may be any program, a wrapper that starts others too: all that stay in its
+    process group end with it. One that makes a session of its own is out of reach.
+
+    Raises:
+        TimeoutError: It has not ended in time.
+        OSError: It cannot be started.
+    """
+    with subprocess.Popen(
+        [str(path), flag],
+        bufsize=0,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as probe:
+        try:
+            return _read_until_its_end(probe)
+        finally:  # it is not reaped yet, so that the number of its group is nobody else's
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(probe.pid, signal.SIGKILL)
+
+
+def _read_until_its_end(probe: subprocess.Popen[bytes]) -> bytes:
+    """Read until the program ends; the pipe's end may never come, if others hold it open."""
+    output = cast("RawIOBase", probe.stdout)
+    os.set_blocking(output.fileno(), False)
+    deadline = time.monotonic() + PROBE_TIMEOUT_S
+    answer = b""
+    while len(answer) < ANSWER_BYTES_MAX:
+        ended = os.waitid(os.P_PID, probe.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        part = output.read(ANSWER_BYTES_MAX)
+        if part:
+            answer += part
+        elif ended is not None:
+            break
+        elif time.monotonic() > deadline:
+            raise TimeoutError
+        else:
+            time.sleep(_PROBE_TURN_S)
+    return answer
 
 
 def _why_not_run(error: OSError) -> str:
