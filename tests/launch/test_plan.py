@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -234,6 +235,12 @@ def test_the_same_seed_gives_the_same_rollouts() -> None:
     assert rollouts(first) == rollouts(again)
 
 
+def test_the_name_of_a_rollout_is_a_uuid_of_seed_and_number() -> None:
+    namespace = uuid.UUID("6f1a7f43-5b1c-5c0a-9a58-2f6f7a7e2c11")
+    found = [r["uuid"] for r in rollouts(toy({"run.seed": 3, "runtime.rollouts": 200}))]
+    assert found == [str(uuid.uuid5(namespace, f"3/{number}")) for number in range(200)]
+
+
 def test_another_seed_gives_other_rollouts() -> None:
     ours, others = rollouts(toy()), rollouts(toy({"run.seed": 1}))
     assert not {r["uuid"] for r in ours} & {r["uuid"] for r in others}
@@ -248,6 +255,11 @@ def test_no_scene_comes_twice_before_all_have_come() -> None:
     scenes = [r["scene"] for r in rollouts(toy({"runtime.rollouts": 15}))]
     every = {f"road-{index:02d}" for index in range(5)}
     assert set(scenes[:5]) == set(scenes[5:10]) == set(scenes[10:]) == every
+
+
+def test_of_very_many_scenes_only_those_that_are_driven_are_drawn() -> None:
+    many = toy({"runtime.rollouts": 50, "sim.scenes": {"count": 10**9, "name": "s{index}"}})
+    assert len({r["scene"] for r in rollouts(many)}) == 50
 
 
 def test_faults_are_written_for_the_services_that_have_them() -> None:
