@@ -32,8 +32,13 @@ BAD = {
     "rollouts": ("override 'rollouts' has no value", GRAMMAR),
     "=3": ("override '=3' has no key", GRAMMAR),
     "runtime.rollouts=[1,2": ("cannot be read", GRAMMAR),
-    "run.name=a=b": ("override 'run.name=a=b' cannot be read", GRAMMAR),
-    "run.name=${": ("cannot be read", GRAMMAR),
+    "run.name=a=b": ("run.name: must be made of letters, digits", ""),
+    "run.name=${": ("override 'run.name=${' cannot be read", GRAMMAR),
+    "run.dir='/x": ("cannot be read", GRAMMAR),
+    "+defines.x=ü": ("override '+defines.x=ü' cannot be read", "\"key='ä = b'\" in a shell"),
+    "run.dir=/x/\udcff": ("is not text in UTF-8", ""),
+    "run.dir=/" + "x" * 5000: ("has 5,009 characters, at most 4,096 are read", "sim.file"),
+    "+defines.x=" + "[" * 2000: ("cannot be read", GRAMMAR),
     "'a'=3": ("cannot be read", GRAMMAR),
     "runtime.rollouts=1,2": ("has several values", "a list is written runtime.rollouts=[1,2]"),
     "runtime.rollouts=range(1,4)": ("has several values", "a list is written"),
@@ -76,6 +81,14 @@ BAD = {
     "runtime.nr_workers=four": ("runtime.nr_workers: must be a whole number, not 'four'", ""),
     "run.uuid=abc": ("run.uuid: 'abc' is no uuid", ""),
     "run.name=../x": ("run.name: must be made of letters, digits", ""),
+    "run.dir=[a,b]": ("run.dir: must be text, not ['a', 'b']", "run.dir='...'"),
+    "runtime=[1,2]": ("runtime: must be a section with keys, not a list", "runtime.KEY=..."),
+    "sim.worker=[1]": ("sim.worker: must be a section with keys, not a list", ""),
+    "runtime.rollouts=99999999999999999999999999": ("runtime.rollouts: must be at most 1,000", ""),
+    "run.name=${run.name}": ("run.name: its ${...} leads back to itself", "${run.seed}"),
+    "run.dir=/x/${run.dir}": ("run.dir: its ${...} leads back to itself", "${run.seed}"),
+    "+defines.x=${defines.x}": ("defines.x: its ${...} leads back to itself", "${run.seed}"),
+    "run.name=${a b}": ("run.name: its ${...} cannot be read", "${run.seed}"),
     "runtime=3": ("runtime: must be a section with keys, not 3", ""),
     "services=[1]": ("services", ""),
     "ports.range=30": ("ports.range: must be text", ""),
@@ -110,6 +123,19 @@ BAD_VALUES = {
     "runtime.steps_per_rollout=0": ("runtime.steps_per_rollout: must be at least 1, not 0", ""),
     "runtime.nr_workers=0": ("runtime.nr_workers: must be at least 1, not 0", ""),
     "run.seed=-1": ("run.seed: must be at least 0, not -1", ""),
+    "runtime.rollouts=1000001": ("runtime.rollouts: must be at most 1,000,000, not 1000001", ""),
+    "runtime.nr_workers=1025": ("runtime.nr_workers: must be at most 1,024, not 1025", ""),
+    "runtime.max_rollout_retries=1001": ("must be at most 1,000, not 1001", ""),
+    "runtime.steps_per_rollout=1000000001": ("must be at most 1,000,000,000, not", ""),
+    "run.seed=9223372036854775808": ("run.seed: must be below 9,223,372,036,854,775,808", ""),
+    "services.brain.gpus=[4096]": ("services.brain.gpus[0]: must be below 4,096, not 4096", ""),
+    "services.brain.replicas_per_container=4097": ("must be at most 4,096, not 4097", ""),
+    "services.brain.replicas_per_container=4096": (
+        "in all, 4,096 of them of brain: must be at most 4,096",
+        "a smaller services.brain.replicas_per_container",
+    ),
+    "runtime.endpoints.brain.n_concurrent_rollouts=100001": ("must be at most 100,000", ""),
+    "sim.scenes.count=1000000001": ("sim.scenes.count: must be at most 1,000,000,000", ""),
     "run.seed=x": ("run.seed: must be a whole number, not 'x'", ""),
     "run.name='a b'": ("run.name: must be made of letters, digits", ""),
     "run.name=''": ("run.name: must be made of letters, digits", ""),
@@ -166,7 +192,7 @@ def test_a_bad_override_is_refused(override: str, composed: Compose) -> None:
 def plain() -> dict[str, Any]:
     """Return a whole configuration as plain data."""
     config = compose(["topology=small"], cwd=Path("/x"), count_gpus=lambda: 0, folders={"toy": TOY})
-    data: dict[str, Any] = yaml.safe_load(config.resolved_yaml())
+    data: dict[str, Any] = yaml.safe_load(config.redacted_yaml())
     return data
 
 
@@ -188,7 +214,7 @@ def test_a_bad_value_is_refused(override: str, plain: dict[str, Any]) -> None:
 
 
 def test_a_configuration_that_was_written_is_read_back(plain: dict[str, Any]) -> None:
-    assert yaml.safe_load(validate(plain).resolved_yaml()) == plain
+    assert yaml.safe_load(validate(plain).redacted_yaml()) == plain
 
 
 def test_a_service_that_nobody_has(composed: Compose) -> None:

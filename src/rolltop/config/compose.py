@@ -96,19 +96,31 @@ def _settle_run(
         if not isinstance(cfg.get(section), DictConfig):
             raise ConfigError(f"{section}: must be a section with keys, not {cfg.get(section)!r}")
     run = cfg.run
-    if run.get("name") is None:
-        run.name = f"{cfg.sim.get('name')}-{choices['topology']}"
-    run.name = str(run.name)  # run.name=7 is a name
-    run.uuid = run_uuid if run.get("uuid") is None else str(run.uuid)
-    if run.get("dir") is None:
-        stamp = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-        run.dir = f"runs/{stamp}-{run.name}-{run.uuid[:8]}"
-    run.dir = str(cwd / str(run.dir))
-    cfg.defines.filesystem = str(cwd / str(cfg.defines.get("filesystem", "data")))
+    run.name = _text(cfg, "run", "name", f"{cfg.sim.get('name')}-{choices['topology']}")
+    run.uuid = _text(cfg, "run", "uuid", run_uuid)
+    stamp = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    run.dir = str(cwd / _text(cfg, "run", "dir", f"runs/{stamp}-{run.name}-{run.uuid[:8]}"))
+    cfg.defines.filesystem = str(cwd / _text(cfg, "defines", "filesystem", "data"))
     if cfg.runtime.get("steps_per_rollout") is None:
         steps = cfg.sim.get("steps_per_rollout")
         most = steps.get("max") if isinstance(steps, DictConfig) else steps
         cfg.runtime.steps_per_rollout = most
+
+
+def _text(cfg: DictConfig, section: str, key: str, default: str) -> str:
+    """Return a value as text, ``run.name=7`` is a name; the default where it is null or absent."""
+    from omegaconf.errors import OmegaConfBaseException
+
+    place = f"{section}.{key}"
+    try:
+        value = cfg[section].get(key)
+    except OmegaConfBaseException as error:
+        raise translate.from_omegaconf(error, place) from None
+    if value is None:
+        return default
+    if not isinstance(value, str | int | float):
+        raise ConfigError(f"{place}: must be text, not {value}", hint=f"in quotes: {place}='...'")
+    return str(value)
 
 
 def _settle_device(cfg: DictConfig, count_gpus: Callable[[], int]) -> int:

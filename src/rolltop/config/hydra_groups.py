@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rolltop.config import complaints, translate
+from rolltop.config import complaints, descriptions, translate
 from rolltop.config.overrides import GROUPS, SIM_OF_FILE
 from rolltop.config.schema import RunConfig
 from rolltop.config.schema.paths import has_path
-from rolltop.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,28 +131,8 @@ def _sim_of_file(path: Path | None) -> Iterator[None]:
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
-    store.store(group="sim", name=SIM_OF_FILE, node=_load(path))
+    store.store(group="sim", name=SIM_OF_FILE, node=descriptions.load(path))
     try:
         yield
     finally:
         store.repo["sim"].pop(f"{SIM_OF_FILE}.yaml")
-
-
-def _load(path: Path) -> dict[str, Any]:
-    import yaml
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    try:
-        loaded = OmegaConf.to_container(OmegaConf.load(path))
-    except OSError as error:
-        raise ConfigError(f"sim.file: {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"sim.file: {path} is not text in UTF-8") from None
-    except yaml.YAMLError as error:
-        raise translate.from_yaml(error, f"sim.file: {path}") from None
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"sim.file: {path}: {translate.one_line(str(error))}") from None
-    if not isinstance(loaded, dict) or not loaded:
-        raise ConfigError(f"sim.file: {path} does not describe a simulator: no keys at its top")
-    return {str(key): value for key, value in loaded.items()}

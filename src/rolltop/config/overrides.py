@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,20 @@ GROUPS = ("deploy", "topology", "sim", "site")
 SIM_OF_FILE = "__file__"
 """The option of the group ``sim`` that stands for ``sim.file``."""
 GRAMMAR = (
-    "key=value, +key=value or ~key; quote a value that holds any of , = [ ] { } as in key='a,b'"
+    "key=value, +key=value or ~key; a value with anything but plain letters, digits and "
+    "- _ . : / % + @ must be in quotes that reach rolltop, \"key='ä = b'\" in a shell"
 )
+SHOWN_MAX = 120
+LENGTH_MAX = 4096
+"""Characters of an override: Hydra's parser takes a minute for a list of some thousand numbers."""
+
+_PLAIN_TEXT = re.compile(
+    r"(\+{0,2}(?:run\.dir|run\.name|wizard\.log_dir|sim\.file|defines\.filesystem)=)"
+    r"([^'\"\[{].*)",
+    re.DOTALL,
+)
+"""Keys whose values are paths and names, and such a value without quotes of its own."""
+_INTERPOLATED = re.compile(r"\$\{[^${}]*\}")
 
 
 @dataclass(frozen=True)
@@ -49,8 +62,8 @@ def read(overrides: Sequence[str], cwd: Path, known_sims: tuple[str, ...]) -> Re
     parser = OverridesParser.create()
     groups, values = [], []
     sim_file: Path | None = None
-    for text in overrides:
-        parsed = _parsed(parser, text)
+    for written in overrides:
+        text, parsed = _parsed(parser, written)
         key = str(parsed.key_or_group)
         if key in GROUPS:
             groups.append(_group_override(text, parsed))
@@ -62,29 +75,78 @@ def read(overrides: Sequence[str], cwd: Path, known_sims: tuple[str, ...]) -> Re
     return Request(tuple(dict.fromkeys(groups)), tuple(values), sim_file)
 
 
-def _parsed(parser: OverridesParser, text: str) -> Override:
+def _parsed(parser: OverridesParser, written: str) -> tuple[str, Override]:
+    """Return the override as Hydra can take it, and what it says."""
+    _refuse_what_is_no_override(written)
+    text = written
+    parsed = _understood(parser, text)
+    if parsed is None:
+        text = _quoted(written) or ""
+        parsed = _understood(parser, text) if text else None
+    if parsed is None:
+        what = "cannot be read" if "=" in written else "has no value"
+        raise ConfigError(f"override {_shown(written)} {what}", hint=GRAMMAR)
+    _refuse_what_is_not_ours(written, parsed)
+    return text, parsed
+
+
+def _understood(parser: OverridesParser, text: str) -> Override | None:
     from hydra.errors import HydraException
 
     try:
-        parsed = parser.parse_override(text)
-    except HydraException:
-        what = "cannot be read" if "=" in text else "has no value"
-        raise ConfigError(f"override {text!r} {what}", hint=GRAMMAR) from None
-    _refuse_what_is_not_ours(text, parsed)
-    return parsed
+        return parser.parse_override(text)
+    except (HydraException, RecursionError, ValueError):  # ValueError: thousands of digits
+        return None
+
+
+def _quoted(text: str) -> str | None:
+    """Return the override with its value in quotes, None if it may mean anything but plain text.
+
+    A home directory with an umlaut or a space in it is no reason to learn Hydra's grammar.
+    """
+    found = _PLAIN_TEXT.fullmatch(text)
+    if (
+        found is None
+        or "${" in _INTERPOLATED.sub("", found[2])
+        or found[2].endswith(("'", '"', "\\"))
+    ):
+        return None
+    return f"{found[1]}'{_escaped(found[2])}'"
+
+
+def _escaped(value: str) -> str:
+    """Return it for between quotes; backslashes are doubled only where they precede a quote."""
+    return re.sub(r"(\\*)'", lambda found: found[1] * 2 + "\\'", value)
+
+
+def _refuse_what_is_no_override(text: str) -> None:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ConfigError(f"override {_shown(text)} is not text in UTF-8")
+    if len(text) > LENGTH_MAX:
+        raise ConfigError(
+            f"override {_shown(text)} has {len(text):,} characters, "
+            f"at most {LENGTH_MAX:,} are read",
+            hint="describe what is this large in a topology or in sim.file",
+        )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}...")
 
 
 def _refuse_what_is_not_ours(text: str, parsed: Override) -> None:
     key = str(parsed.key_or_group)
     if not key:
-        raise ConfigError(f"override {text!r} has no key", hint=GRAMMAR)
+        raise ConfigError(f"override {_shown(text)} has no key", hint=GRAMMAR)
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
-        raise ConfigError(f"override {text!r}: settings of Hydra itself have no effect here")
+        raise ConfigError(f"override {_shown(text)}: settings of Hydra itself have no effect here")
     if parsed.package is not None:
-        raise ConfigError(f"override {text!r}: groups cannot be moved", hint=f"write {key}=...")
+        raise ConfigError(
+            f"override {_shown(text)}: groups cannot be moved", hint=f"write {key}=..."
+        )
     if parsed.is_sweep_override():
         raise ConfigError(
-            f"override {text!r} has several values, a run has one",
+            f"override {_shown(text)} has several values, a run has one",
             hint=f"a list is written {key}=[1,2], text with a comma {key}='1,2'",
         )
     if is_at_or_below(key, "wizard") and key != "wizard.log_dir":
@@ -97,7 +159,8 @@ def _group_override(text: str, parsed: Override) -> str:
     group, value = parsed.key_or_group, parsed.value()
     if parsed.is_delete() or parsed.is_add() or not isinstance(value, str | int) or value == "":
         raise ConfigError(
-            f"override {text!r}: {group} is always one of its options", hint=f"write {group}=NAME"
+            f"override {_shown(text)}: {group} is always one of its options",
+            hint=f"write {group}=NAME",
         )
     return f"{group}={value}"
 

@@ -26,6 +26,11 @@ _MISSING_OPTION = re.compile(r"Could not (?:find|load) '([^'/]+)/([^']+)'")
 _NO_SUCH_KEY = re.compile(r"Could not override '([^']+)'")
 _NOTHING_TO_DELETE = re.compile(r"Could not delete from config\. '([^']+)' does not exist")
 _TAKEN = re.compile(r"An item is already at '([^']+)'")
+_FULL_KEY = re.compile(r"full_key: (\S+)")
+_INTERPOLATION = (
+    "${run.seed} stands for the value of another key, which must not need this one; "
+    "a $ that stands for itself is written \\$"
+)
 
 
 def key_not_there(error: Exception) -> str | None:
@@ -53,7 +58,8 @@ def from_hydra(
     if found := _TAKEN.search(text):
         key = found[1]
         return ConfigError(f"+{key}: the key is there already", hint=f"{key}=... changes it")
-    return ConfigError(one_line(text))
+    cause = error.__cause__
+    return ConfigError(one_line(text)) if cause is None else from_omegaconf(cause)
 
 
 def from_yaml(error: YAMLError, place: str | None = None) -> ConfigError:
@@ -69,15 +75,29 @@ def from_yaml(error: YAMLError, place: str | None = None) -> ConfigError:
     return ConfigError(f"{place or mark.name}, line {mark.line + 1}: {error.problem}")
 
 
-def from_omegaconf(error: Exception) -> ConfigError:
-    """Return OmegaConf's complaint about an interpolation that cannot be resolved."""
+def from_omegaconf(error: BaseException, place: str | None = None) -> ConfigError:
+    """Return OmegaConf's complaint about a value that cannot be merged or resolved.
+
+    Args:
+        error: What was raised.
+        place: The path of the value, for where the error does not name it.
+    """
     text = str(error)
-    place = re.search(r"full_key: (\S+)", text)
+    found = _FULL_KEY.search(text)
+    path = found[1] if found else place
+    where = f"{path}: " if path else ""
     reason = re.sub(r"^\w+ raised while resolving interpolation: ", "", one_line(text))
-    missing = re.fullmatch(r"Interpolation key '([^']+)' not found", reason)
-    if missing:
-        reason = f"${{{missing[1]}}} names no key of the configuration"
-    where = f"{place[1]}: " if place else ""
+    if missing := re.fullmatch(r"Interpolation key '([^']+)' not found", reason):
+        return ConfigError(f"{where}${{{missing[1]}}} names no key of the configuration")
+    if reason.startswith("Recursive interpolation"):
+        return ConfigError(f"{where}its ${{...}} leads back to itself", hint=_INTERPOLATION)
+    if type(error).__name__ == "GrammarParseError":
+        return ConfigError(f"{where}its ${{...}} cannot be read", hint=_INTERPOLATION)
+    if reason == "Cannot merge DictConfig with ListConfig":
+        return ConfigError(
+            f"{where}must be a section with keys, not a list",
+            hint=f"{path or 'section'}.KEY=... sets one of its keys",
+        )
     return ConfigError(where + reason.strip('"'))
 
 
@@ -127,7 +147,8 @@ def _words(detail: ErrorDetails) -> str:
         return f"must be made of letters, digits, '.', '_' and '-', not {_shown(value)}"
     wanted = _WANTED.get(kind)
     if wanted is not None:
-        return f"must be {wanted.format(**context)}, not {_shown(value)}"
+        bounds = {name: _bound(limit) for name, limit in context.items()}
+        return f"must be {wanted.format(**bounds)}, not {_shown(value)}"
     return detail["msg"].removeprefix("Value error, ")
 
 
@@ -151,9 +172,10 @@ _WANTED: dict[str, str] = {
     "dict_type": "a section with keys",
     "model_type": "a section with keys",
     "model_attributes_type": "a section with keys",
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than_equal": "at most {le:g}",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
     "too_short": "at least {min_length} long",
     "too_long": "at most {max_length} long",
     "literal_error": "{expected}",
@@ -166,6 +188,13 @@ _WANTED: dict[str, str] = {
 def _shown(value: object) -> str:
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+
+
+def _bound(limit: object) -> object:
+    """Return a limit as people write it: 1,000,000 and 0.001."""
+    if isinstance(limit, int):
+        return f"{limit:,}"
+    return f"{limit:g}" if isinstance(limit, float) else limit
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:

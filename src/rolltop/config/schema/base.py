@@ -10,8 +10,8 @@ WORD = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Word = Annotated[str, Field(pattern=WORD, max_length=120)]
 """A name that can be part of a file name and of a label: letters, digits, ``.``, ``_``, ``-``."""
 
-Positive = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000_000)]
+"""A count above zero, below what a 32-bit number holds."""
 Seconds = Annotated[float, Field(gt=0)]
 """A duration in seconds, above zero."""
 Interval = Annotated[float, Field(ge=0.001)]

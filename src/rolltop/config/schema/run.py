@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 import yaml
 from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from rolltop.config.schema.base import Interval, Model, NotNegative, Positive, Word
+from rolltop.config.schema.base import Interval, Model, Positive, Word
 from rolltop.config.schema.sim import Simulator
 from rolltop.errors import ConfigError
 from rolltop.model.redact import redact_mapping
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_PORT, LAST_PORT = 1024, 65535
+INSTANCES_MAX = 4096
+"""Of all services of a run together, each a process of its own."""
 
 
 class Run(Model):
@@ -32,7 +34,7 @@ class Run(Model):
     """For people; the simulator's and the topology's names where not given."""
     uuid: str
     """A new one where not given."""
-    seed: NotNegative = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Same seed, same rollouts."""
 
     @field_validator("uuid")
@@ -47,7 +49,7 @@ class Run(Model):
 class Endpoint(Model):
     """How the workers use one service."""
 
-    n_concurrent_rollouts: Positive
+    n_concurrent_rollouts: Annotated[int, Field(ge=1, le=100_000)]
     """Rollouts that one instance takes at once."""
     skip: bool = False
     """The service is neither started nor called."""
@@ -56,13 +58,13 @@ class Endpoint(Model):
 class Runtime(Model):
     """What the workers do."""
 
-    rollouts: Positive = 12
+    rollouts: Annotated[int, Field(ge=1, le=1_000_000)] = 12
     """How many are driven in all."""
     steps_per_rollout: Positive
     """The simulator's own where not given."""
-    max_rollout_retries: NotNegative = 2
+    max_rollout_retries: Annotated[int, Field(ge=0, le=1000)] = 2
     """How often a failed rollout is tried again before it is abandoned."""
-    nr_workers: Positive = 1
+    nr_workers: Annotated[int, Field(ge=1, le=1024)] = 1
     """Worker processes, which share the rollouts."""
     endpoints: dict[Word, Endpoint] = Field(min_length=1)
 
@@ -70,9 +72,11 @@ class Runtime(Model):
 class Placement(Model):
     """Where one service sits."""
 
-    gpus: tuple[NotNegative, ...] | None = Field(default=None, min_length=1)
+    gpus: tuple[Annotated[int, Field(ge=0, lt=INSTANCES_MAX)], ...] | None = Field(
+        default=None, min_length=1, max_length=INSTANCES_MAX
+    )
     """One container per entry, a repeated index: several on that GPU; null: one on the CPU."""
-    replicas_per_container: Positive = 1
+    replicas_per_container: Annotated[int, Field(ge=1, le=INSTANCES_MAX)] = 1
     """Instances per container, on the same GPU."""
 
 
@@ -82,7 +86,8 @@ class Telemetry(Model):
     enabled: bool = True
     """Off, nothing is measured, and the run has no plot."""
     strict: bool = False
-    """Telemetry that is missing fails the run, with exit status 7."""
+    """Telemetry that the run started, or that every run has, fails the run if it fails itself, with
+    exit status 7. An exporter that this run does not have is not counted."""
     worker_interval_s: Interval = 1.0
     """Between two scrapes of a worker's page."""
     exporter_interval_s: Interval = 5.0
@@ -214,23 +219,17 @@ class RunConfig(Model):
         ]
         return (max(used)[1], max(used)[0]) if used else None
 
-    def resolved_yaml(self) -> str:
-        """Return it as YAML, every default and interpolation filled in; nothing is redacted."""
-        return _yaml(self.model_dump(mode="json", by_alias=True))
-
     def redacted_yaml(self) -> str:
-        """Return `resolved_yaml` without what looks like a secret: the text of ``config.yaml``."""
-        return _yaml(redact_mapping(self.model_dump(mode="json", by_alias=True)))
-
-
-def _yaml(data: dict[str, Any]) -> str:
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+        """Return the text of ``config.yaml``: every default and interpolation, but no secret."""
+        data = redact_mapping(self.model_dump(mode="json", by_alias=True))
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _complaints(config: RunConfig) -> Iterator[ConfigError]:
     yield from _services_without_endpoint(config)
     yield from _services_that_differ(config)
     yield from _replicas_refused(config)
+    yield from _too_many_instances(config)
     yield from _faults_without_service(config)
     yield from _knobs_that_lead_nowhere(config)
     for service in config.sim.skip:
@@ -292,6 +291,21 @@ def _replicas_refused(config: RunConfig) -> Iterator[ConfigError]:
                 f"but {name} of {config.sim.name!r} does not support replicas",
                 hint=f"repeat its entry instead: services.{name}.gpus=[{gpu},{gpu}]",
             )
+
+
+def _too_many_instances(config: RunConfig) -> Iterator[ConfigError]:
+    counts = {
+        name: place.replicas_per_container * len(place.gpus or (None,))
+        for name, place in config.services.items()
+        if not config.runtime.endpoints[name].skip
+    }
+    if sum(counts.values()) > INSTANCES_MAX:
+        most = max(counts, key=lambda name: counts[name])
+        yield ConfigError(
+            f"services: {sum(counts.values()):,} instances in all, "
+            f"{counts[most]:,} of them of {most}: must be at most {INSTANCES_MAX:,}",
+            hint=f"a smaller services.{most}.replicas_per_container, or fewer entries in its gpus",
+        )
 
 
 def _faults_without_service(config: RunConfig) -> Iterator[ConfigError]:
