@@ -161,3 +161,14 @@ def _rolltop(cwd, *arguments) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [ROLLTOP, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
     )
+
+
+def test_a_summary_that_cannot_be_written_is_no_success(start_run):
+    run = start_run(*TINY, OFF)
+    run.wait_for_event("process_started", "worker")
+    (run.run_dir / "summary.json").mkdir()
+    (run.run_dir / "summary.json" / "mine").write_text("mine")
+    done = run.finish()
+    assert done.status == 2
+    assert "summary.json cannot be written" in done.err
+    assert "4 of 4 completed" in done.out

@@ -46,10 +46,14 @@ _GONE = "Prometheus did not run when its data were to be read"
 
 @dataclass(frozen=True)
 class Finished:
-    """The summary, and what of the telemetry should have been there and is not."""
+    """The summary, and what of the telemetry should have been there and is not.
+
+    ``written``: whether it lies in the run directory.
+    """
 
     summary: RunSummary
     lost: tuple[str, ...]
+    written: bool = True
 
 
 async def finish(
@@ -71,9 +75,11 @@ async def finish(
     await driver.prometheus.close()
     report, missing, counts = reading.report, reading.missing, reading.counts
     summary = _summary(run, driver, ending, counts, report=report, missing=missing)
+    written = True
     try:
         write_summary(run.paths.summary, summary)
     except OSError as error:
+        written = False
         note(f"warning: {run.paths.summary} cannot be written: {error.strerror}")
     events.append(
         "summary",
@@ -82,7 +88,7 @@ async def finish(
         first_rollout_s=driver.rollouts.first_started_s,
         last_rollout_s=driver.rollouts.last_ended_s,
     )
-    return Finished(summary, (*missing, *(report.lost if report else ())))
+    return Finished(summary, (*missing, *(report.lost if report else ())), written)
 
 
 class _Reading:

@@ -71,10 +71,13 @@ async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
                 await driver.wind_down(grace_s=_GRACE_S)
                 counts = driver.rollouts.refresh()
                 ending = checked(ending, counts)
+                if driver.rollouts.strangers:
+                    ignored = len(driver.rollouts.strangers)
+                    view.note(f"warning: {ignored} results of rollouts that nobody asked for")
                 view.phase("reading the telemetry")
                 done = await finish(run, driver, ending, counts, events=events, note=view.note)
     lost = done.lost if run.config.telemetry.strict else ()
-    status = exit_status_of(ending, counts, lost=lost)
+    status = exit_status_of(ending, counts, lost=lost, written=done.written)
     if status is ExitStatus.TELEMETRY_MISSING:
         view.note(f"--strict: missing telemetry: {', '.join(lost)}")
     events.append("run_ended", outcome=ending.outcome, exit_status=int(status))
@@ -91,9 +94,14 @@ def checked(ending: Ending, counts: RolloutCounts) -> Ending:
 
 
 def exit_status_of(
-    ending: Ending, counts: RolloutCounts, *, lost: Sequence[str] = ()
+    ending: Ending, counts: RolloutCounts, *, lost: Sequence[str] = (), written: bool = True
 ) -> ExitStatus:
-    """Return the exit status; where two hold, 2, 5, 4, 3, 1, and ``lost`` telemetry last."""
+    """Return the exit status; where two hold, 2, 5, 4, 3, 1, and ``lost`` telemetry last.
+
+    2 is also what a run gets whose summary could not be ``written``.
+    """
+    if not written:
+        return ExitStatus.USAGE
     by_outcome = {
         Outcome.CANCELLED: ExitStatus.CANCELLED,
         Outcome.TIMEOUT: ExitStatus.CANCELLED,
