@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rolltop.errors import RunNotFoundError
@@ -141,6 +141,8 @@ def test_metadata_that_cannot_be_read(tmp_path):
 
 @settings(max_examples=50)
 @given(text=st.text(max_size=20))
+@example(text="~0")
+@example(text="~\x00")
 def test_any_text_is_a_run_or_not_found(text, tmp_path_factory):
     root = tmp_path_factory.getbasetemp() / "no-runs"
     try:

@@ -1,6 +1,7 @@
 """A service that is slow is named, and calls that fail are no progress: whole runs, tiny ones.
 
-``make acceptance`` asks the same of the reference simulation, in runs of a minute each.
+``make acceptance`` asks the same of every service of the reference simulation, in runs of a minute
+each.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from .conftest import Finished, start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SERVICES = ("renderer", "driver", "physics", "controller", "trafficsim")
+SERVICES = ("driver", "trafficsim")
+"""One that is called often, one that is called last; without a fault it is the renderer."""
 ROLLOUTS = 12
 COMMON = (
     "sim=tiny",

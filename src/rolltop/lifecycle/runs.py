@@ -35,7 +35,10 @@ def resolve_run(text: str, runs_root: Path) -> RunPaths:
 
     if text == LATEST:
         return _latest(runs_root)
-    given = Path(text).expanduser()
+    try:
+        given = Path(text).expanduser()
+    except (RuntimeError, ValueError):  # nobody's home
+        given = Path(text)
     if text and given.is_dir():
         return _require_run(given)
     if text and "/" not in text and (runs_root / text).is_dir():
