@@ -16,7 +16,8 @@ from scripts.pages.markdown import code, sentence, table
 _STATUSES = {
     ExitStatus.OK: "All rollouts were completed; the command did what it was asked.",
     ExitStatus.SOME_ABANDONED: "The run ended, but some rollouts were abandoned.",
-    ExitStatus.USAGE: "Wrong usage or configuration; nothing was started.",
+    ExitStatus.USAGE: "Wrong usage or configuration, and nothing was started; or a place that is "
+    "full or not writable, also where only the summary could not be written.",
     ExitStatus.PROCESS_FAILED: "A process could not start, or died; the summary names it.",
     ExitStatus.OUT_OF_MEMORY: "A process ran out of memory.",
     ExitStatus.CANCELLED: "The run was cancelled or timed out.",
