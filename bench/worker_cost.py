@@ -5,51 +5,53 @@ Two figures: the CPU of one call's whole telemetry, client and server, and that 
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import statistics
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from time import process_time
-from typing import TYPE_CHECKING, Any
 
-import grpc
-import grpc.aio
-from rolltop_instrument import StampedSlot, WorkerTelemetry
-from rolltop_instrument.grpc_server import timed_server
-
-from bench.cpu import cpu_of
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from bench.cpu import cpu_of, exact_cpu_of
 
 ROUNDS = 60
-CALLS = 50
+CALLS = 60
 """Short rounds, interleaved, so that a burst of a neighbour falls on both."""
-SCRAPES = 100
-_METHOD = "/bench.Service/work"
+SCRAPES = 200
+SCRAPE_EVERY_S = 0.02
 
 _WORKER = """
 import asyncio, sys
 from rolltop_instrument import WorkerTelemetry
 
+async def record(telemetry):
+    for n in range(11):
+        service, method = f"service{n % 5}", f"method{n}"
+        async with telemetry.call(service, method, endpoint=f"{service}-{n}") as call:
+            call.server_times(queue_s=0.001, service_s=0.01)
+
+async def keep_recording(telemetry):
+    while True:
+        await record(telemetry)
+        await asyncio.sleep(0.01)
+
 async def main():
     async with WorkerTelemetry(worker_id="0", port=0, scrape_interval_s=0.1) as telemetry:
-        for n in range(30):
-            service, method = f"service{n % 5}", f"method{n // 5}"
-            async with telemetry.call(service, method, endpoint=f"{service}-{n}") as call:
-                call.server_times(queue_s=0.001, service_s=0.01)
+        await record(telemetry)
+        recording = asyncio.create_task(keep_recording(telemetry))
         print(telemetry.page_port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
+        recording.cancel()
 
 asyncio.run(main())
 """
 
 
 def scrape_cpu_s() -> float:
-    """CPU-seconds that a worker spends on one scrape of its page, all of its threads."""
+    """CPU-seconds that a worker spends on one scrape of its page, all of its threads.
+
+    It has as many series as a worker of the run (569), and all of its calls' have changed since the
+    scrape before.
+    """
     worker = subprocess.Popen(
         [sys.executable, "-c", _WORKER],
         stdin=subprocess.PIPE,
@@ -62,6 +64,7 @@ def scrape_cpu_s() -> float:
     for _ in range(SCRAPES):
         connection.request("GET", "/metrics")
         connection.getresponse().read()
+        time.sleep(SCRAPE_EVERY_S)
     scraped, seconds = cpu_of(worker.pid) - began, time.monotonic() - clock
     began = cpu_of(worker.pid)
     time.sleep(seconds)
@@ -74,75 +77,62 @@ def scrape_cpu_s() -> float:
 def call_cpu_s() -> float:
     """CPU-seconds that telemetry adds to one gRPC call, client and server, over none at all.
 
-    The server takes one call at a time and works in a thread, as the reference simulation's do.
+    Client and server are processes of their own, as in a run: the client's event loop is profiled
+    too. The server takes one call at a time and works in a thread, as the reference simulation's
+    do.
     """
-    return asyncio.run(_call_cpu_s())
-
-
-async def _call_cpu_s() -> float:
-    loop = asyncio.get_running_loop()
-    one, slot = asyncio.Semaphore(1), StampedSlot(1)
-    async with WorkerTelemetry(worker_id="0", port=0) as telemetry:
-        with ThreadPoolExecutor(1) as pool:
-
-            async def plain(request: bytes, _context: Any) -> bytes:
-                async with one:
-                    return await loop.run_in_executor(pool, _echo, request)
-
-            async def stamped(request: bytes, _context: Any) -> bytes:
-                async with slot:
-                    return await loop.run_in_executor(pool, _echo, request)
-
-            bare = _Pair(plain, lambda server: server, lambda channel: channel)
-            full = _Pair(
-                stamped,
-                timed_server,
-                lambda channel: telemetry.grpc_channel(channel, "renderer", endpoint="renderer-0"),
-            )
-            return await _difference(bare, full)
-
-
-def _echo(request: bytes) -> bytes:
-    return request
-
-
-async def _difference(bare: _Pair, full: _Pair) -> float:
-    """The median over rounds of what ``full`` costs more than ``bare``, seconds a call."""
-    async with bare, full:
-        await bare.calls(CALLS)
-        await full.calls(CALLS)
-        rounds = [await full.calls(CALLS) - await bare.calls(CALLS) for _ in range(ROUNDS)]
+    with _Pair("bare") as bare, _Pair("full") as full:
+        bare.calls(CALLS)
+        full.calls(CALLS)
+        rounds = [full.calls(CALLS) - bare.calls(CALLS) for _ in range(ROUNDS)]
     return max(0.0, statistics.median(rounds))
 
 
 class _Pair:
-    """A server and a channel to it, in this process."""
+    """A client's and a server's process."""
 
-    def __init__(
-        self,
-        handler: Callable[[bytes, Any], Awaitable[bytes]],
-        timed: Callable[[grpc.aio.Server], grpc.aio.Server],
-        recorded: Callable[[grpc.aio.Channel], grpc.aio.Channel],
-    ) -> None:
-        self._server = timed(grpc.aio.server())
-        methods: dict[str, Any] = {"work": grpc.unary_unary_rpc_method_handler(handler)}
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler("bench.Service", methods),)
-        )
-        port = self._server.add_insecure_port("127.0.0.1:0")
-        self._channel = recorded(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
-        self._call: Any = self._channel.unary_unary(_METHOD)
+    def __init__(self, telemetry: str) -> None:
+        self._server = _start("server", telemetry)
+        self._client = _start("client", telemetry, _line(self._server))
+        _line(self._client)
 
-    async def __aenter__(self) -> None:
-        await self._server.start()
+    def __enter__(self) -> _Pair:
+        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._channel.close()
-        await self._server.stop(None)
+    def __exit__(self, *_: object) -> None:
+        for process in (self._client, self._server):
+            process.communicate()
 
-    async def calls(self, n: int) -> float:
-        """CPU-seconds of one of ``n`` calls, all threads of this process."""
-        began = process_time()
-        for _ in range(n):
-            await self._call(b"x")
-        return (process_time() - began) / n
+    def calls(self, n: int) -> float:
+        """CPU-seconds of one of ``n`` calls, all threads of both."""
+        began = self._cpu_s()
+        assert self._client.stdin is not None
+        self._client.stdin.write(f"{n}\n")
+        self._client.stdin.flush()
+        _line(self._client)
+        return (self._cpu_s() - began) / n
+
+    def _cpu_s(self) -> float:
+        return exact_cpu_of(self._client.pid) + exact_cpu_of(self._server.pid)
+
+
+def _start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench.call_peer", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    """The next line that a process says.
+
+    Raises:
+        RuntimeError: it has ended.
+    """
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"a peer ended early, with status {process.wait()}")
+    return line.strip()

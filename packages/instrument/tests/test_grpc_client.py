@@ -208,10 +208,11 @@ async def test_two_waiters_record_once(bench: Bench, recorded: Any) -> None:
 async def test_calls_in_flight_are_the_depth(
     bench: Bench, recorded: Any, value: Read, until: Any
 ) -> None:
-    calls = [asyncio.ensure_future(_answer(bench.unary()(b"x"))) for _ in range(5)]
-    await until(lambda: bench.telemetry._book.service("renderer").in_flight == 5)
-    depth = "alpasim_rpc_queue_depth_at_start_latest"
-    assert value(bench.telemetry, depth, service="renderer") == 5
+    async with bench.service.slot:
+        calls = [asyncio.ensure_future(_answer(bench.unary()(b"x"))) for _ in range(5)]
+        await until(lambda: bench.telemetry._book.service("renderer").in_flight == 5)
+        depth = "alpasim_rpc_queue_depth_at_start_latest"
+        assert value(bench.telemetry, depth, service="renderer") == 5
     await asyncio.gather(*calls)
     await recorded("do_unary", 5)
     queue = value(bench.telemetry, "rolltop_rpc_server_queue_seconds_sum", service="renderer")
@@ -357,11 +358,29 @@ async def test_a_caller_that_is_cancelled(
 
     task = asyncio.create_task(caller())
     await until(lambda: bench.service.hanging)
+    await asyncio.sleep(0.05)  # gRPC itself loses a cancellation in the turn of its sending
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await recorded(method, code="CANCELLED", said=False)
     await asyncio.wait_for(bench.service.cancelled.wait(), 5)
+
+
+async def test_a_cancellation_that_grpc_loses_ends_the_call(
+    bench: Bench, recorded: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller cancelled while gRPC's own preparation ends: its call goes on, and nobody waits."""
+
+    async def lost(call: Any) -> None:
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr("grpc.aio._call.UnaryStreamCall._read", lost)
+    task = asyncio.create_task(_drain(bench.stream()(b"hang")))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await recorded("do_stream", code="CANCELLED", said=False)
 
 
 async def test_a_call_that_is_cancelled_before_it_is_sent(bench: Bench, recorded: Any) -> None:
@@ -536,7 +555,7 @@ async def test_a_fault_of_ours_costs_the_record_and_not_the_call(
         ((("rolltop-times-us", "1,2,3"),), None),
         ((("rolltop-times-us", "soon,1"),), None),
         ((("rolltop-times-us", b"1,1"),), None),
-        ((("rolltop-times-us", "-5,1"),), (0.0, 1e-6)),
+        ((("rolltop-times-us", "-5,1"),), None),
         (grpc.aio.Metadata(("rolltop-times-us", "1,2")), (1e-6, 2e-6)),
     ],
 )

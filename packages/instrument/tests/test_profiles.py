@@ -75,7 +75,27 @@ def test_idling_that_still_lasts_is_counted() -> None:
     profile.start(SimpleNamespace(_selector=selector))
     selector.select(None)
     selector.select(0)
-    assert seen == [(5, 0, 0), (5, 5, 0)]
+    assert seen == [(5, 0, 0), (5, 0, 5)]  # a look is work until it ends
+
+
+def test_no_time_goes_back() -> None:
+    """A look under way, which was taken for work, is none when it has ended."""
+    clock = Clock()
+    profile, selector = started(clock)
+
+    def look(timeout: float | None = None) -> list[object]:
+        clock.now += 0.5
+        assert profile.read() == (0, 0, 3.5)
+        return []
+
+    profile.stop()
+    selector.select = look
+    profile.start(SimpleNamespace(_selector=selector))
+    clock.now += 3
+    selector.select(0)
+    assert profile.read() == (0, 0.5, 3.5)
+    clock.now += 1
+    assert profile.read() == (0, 0.5, 4)
 
 
 def test_an_error_in_select_leaves_the_times_right() -> None:

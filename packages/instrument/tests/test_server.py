@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from rolltop_instrument import StampedExecutor, StampedSlot, current_stamps, stamped_call
 
 
@@ -136,6 +139,72 @@ async def test_a_slot_is_free_again_after_errors_and_cancellations() -> None:
     await asyncio.gather(holder, waiter, return_exceptions=True)
     async with asyncio.timeout(5), slot:
         pass
+
+
+class Visitors:
+    """Tasks that hold a place of a slot until they are told to leave, and who is inside."""
+
+    def __init__(self, n: int) -> None:
+        self.slot = StampedSlot(n)
+        self.inside: set[int] = set()
+        self.entered: list[int] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self._leave: list[asyncio.Event] = []
+
+    def come(self) -> None:
+        self._leave.append(asyncio.Event())
+        self.tasks.append(asyncio.create_task(self._visit(len(self.tasks))))
+
+    def leave(self, visitor: int) -> None:
+        self._leave[visitor].set()
+
+    async def _visit(self, visitor: int) -> None:
+        async with self.slot:
+            self.inside.add(visitor)
+            self.entered.append(visitor)
+            try:
+                await self._leave[visitor].wait()
+            finally:
+                self.inside.discard(visitor)
+
+
+_GIVEN_UP_WHEN_HANDED_OVER = [
+    *[("come", 0), ("come", 0), ("turn", 0)],
+    *[("leave", 0), ("turn", 0), ("cancel", 1)],
+]
+
+
+@given(
+    n=st.integers(1, 3),
+    moves=st.lists(
+        st.tuples(st.sampled_from(["come", "leave", "cancel", "turn"]), st.integers(0, 5)),
+        max_size=40,
+    ),
+)
+@example(n=1, moves=_GIVEN_UP_WHEN_HANDED_OVER)
+def test_a_slot_is_fair_and_loses_no_place(n: int, moves: list[tuple[str, int]]) -> None:
+    """Whoever comes, leaves and gives up in whatever order and turn of the loop."""
+
+    async def play() -> None:
+        visitors = Visitors(n)
+        for move, which in moves:
+            if move == "come":
+                visitors.come()
+            elif move == "turn":
+                await asyncio.sleep(0)
+            elif which < len(visitors.tasks):
+                visitors.leave(which) if move == "leave" else visitors.tasks[which].cancel()
+            assert len(visitors.inside) <= n
+        assert visitors.entered == sorted(visitors.entered)
+        for visitor in range(len(visitors.tasks)):
+            visitors.leave(visitor)
+        await asyncio.gather(*visitors.tasks, return_exceptions=True)
+        assert visitors.entered == sorted(visitors.entered)
+        async with asyncio.timeout(5), contextlib.AsyncExitStack() as stack:
+            for _ in range(n):
+                await stack.enter_async_context(visitors.slot)
+
+    asyncio.run(play())
 
 
 async def test_a_slot_may_be_left_in_another_task() -> None:

@@ -145,19 +145,17 @@ class CallSite:
         endpoint.calls[0] += 1
         endpoint.seconds[0] += seconds
         if server is not None:
-            self._server_said(endpoint, *server)
+            queue_s, service_s = server
+            waiting, serving = service.server or service.server_cells()
+            waiting[bisect_left(_QUEUE_BOUNDS, queue_s)] += 1
+            waiting[-1] += queue_s
+            serving[bisect_left(_SERVICE_BOUNDS, service_s)] += 1
+            serving[-1] += service_s
+            waited, served = endpoint.server or endpoint.server_cells()
+            waited[0] += queue_s
+            served[0] += service_s
         if code is not None:
             service.failed(code)
-
-    def _server_said(self, endpoint: Endpoint, queue_s: float, service_s: float) -> None:
-        waiting, serving = self.service.server or self.service.server_cells()
-        waiting[bisect_left(_QUEUE_BOUNDS, queue_s)] += 1
-        waiting[-1] += queue_s
-        serving[bisect_left(_SERVICE_BOUNDS, service_s)] += 1
-        serving[-1] += service_s
-        waited, served = endpoint.server or endpoint.server_cells()
-        waited[0] += queue_s
-        served[0] += service_s
 
 
 class CallBook:

@@ -41,6 +41,34 @@ def observe(cell: Cell, bounds: tuple[float, ...], value: float) -> None:
     cell[-1] += value
 
 
+class _Lines:
+    """The lines of one series, made anew only when its cell has changed."""
+
+    __slots__ = ("_cell", "_made", "_template")
+
+    def __init__(self, cell: Cell, template: str) -> None:
+        self._cell = cell
+        self._template = template
+        self._made: tuple[Cell, str] = ([], "")
+
+    def text(self) -> str:
+        """The lines as of now; two readers may come at once."""
+        made_of, text = self._made
+        cell = self._cell[:]
+        if cell != made_of:
+            text = self._template % _values(cell)
+            self._made = cell, text
+        return text
+
+
+def _values(cell: Cell) -> tuple[object, ...]:
+    """What is filled into a template: a value, or cumulative counts, their total and the sum."""
+    if len(cell) == 1:
+        return (format_value(cell[0]),)
+    counts = tuple(accumulate(cell[:-1]))
+    return (*counts, counts[-1], format_value(cell[-1]))
+
+
 class Family:
     """The series of one metric in one worker."""
 
@@ -48,7 +76,7 @@ class Family:
         self.metric = metric
         self._worker_id = worker_id
         self._cells: dict[tuple[str, ...], Cell] = {}
-        self._series: list[tuple[Cell, str]] = []
+        self._series: list[_Lines] = []
 
     def cell(self, *values: str) -> Cell:
         """The cell of the series with these label values; it begins at 0 when it is new.
@@ -65,7 +93,7 @@ class Family:
         if self.metric.kind == "histogram":
             cell.append(0.0)
         self._cells[values] = cell
-        self._series.append((cell, self._template(values)))
+        self._series.append(_Lines(cell, self._template(values)))
         return cell
 
     def _template(self, values: tuple[str, ...]) -> str:
@@ -89,9 +117,7 @@ class Family:
 
     def lines(self) -> str:
         """The family's samples; "" while there are none."""
-        if self.metric.kind == "histogram":
-            return "".join(_histogram_lines(cell[:], lines) for cell, lines in list(self._series))
-        return "".join(lines % format_value(cell[0]) for cell, lines in list(self._series))
+        return "".join([series.text() for series in list(self._series)])
 
     def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
         """Name, labels and value of each sample, histograms cumulative."""
@@ -113,12 +139,6 @@ class Family:
         """How many samples the family puts on the page."""
         samples = len(self.metric.buckets) + 3 if self.metric.kind == "histogram" else 1
         return samples * len(self._series)
-
-
-def _histogram_lines(values: Cell, template: str) -> str:
-    total = values.pop()
-    counts = tuple(accumulate(values))
-    return template % (*counts, counts[-1], format_value(total))
 
 
 class Registry:

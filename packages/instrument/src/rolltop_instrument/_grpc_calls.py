@@ -21,6 +21,9 @@ from rolltop_instrument._guest import fault
 __all__ = ["CALLS_BY_KIND", "CallWrapper", "PendingCall", "Sites", "server_times", "sites_of"]
 
 
+_TIMES_KEY = names.TIMES_KEY
+
+
 def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The result of a coroutine that needs no waiting (a finished call's status); else None."""
     try:
@@ -55,83 +58,75 @@ def server_times(metadata: Any) -> tuple[float, float] | None:
     """
     if metadata is None:
         return None
-    look_up: Any = metadata if type(metadata) is Metadata else dict(metadata)
     try:
-        queue_us, service_us = look_up[names.TIMES_KEY].split(",")
-        return max(int(queue_us), 0) * 1e-6, max(int(service_us), 0) * 1e-6
+        said: Any = (metadata if type(metadata) is Metadata else dict(metadata))[_TIMES_KEY]
+        queue_text, service_text = said.split(",")
+        queue_us, service_us = int(queue_text), int(service_text)
     except (KeyError, TypeError, ValueError):
         return None
+    if queue_us < 0 or service_us < 0:
+        return None
+    return queue_us * 1e-6, service_us * 1e-6
 
 
 class PendingCall:
     """One call under way; it is its own done callback."""
 
-    __slots__ = ("_began", "_recorded", "_site", "done_at", "waiting")
+    __slots__ = ("began", "call", "done_at", "recorded", "site", "waiting")
 
     def __init__(self, site: CallSite) -> None:
-        self._site = site
-        self._recorded = False
+        self.site = site
+        self.recorded = False
         self.done_at = 0.0
         self.waiting = 0
         site.begin()
-        self._began = perf_counter()
+        self.began = perf_counter()
 
     def __call__(self, call: Any) -> None:
         """The call is complete. Whoever waits for it records it when it resumes."""
         self.done_at = perf_counter()
-        if not self.waiting and not self._recorded:
+        if not self.waiting and not self.recorded:
             self._record(self.done_at, None, call, None)
 
     def resumed(self, now: float, entered: float, call: Any, error: BaseException | None) -> None:
         """The coroutine that waited since ``entered`` goes on, as of ``now``."""
         self.waiting -= 1
         done_at = self.done_at
-        if self._recorded:
+        if self.recorded:
             return
         if done_at:
             self._record(now, now - (done_at if done_at > entered else entered), call, error)
-        elif isinstance(error, Exception) and not isinstance(error, grpc.RpcError):
-            # gRPC tells nobody of a call that somebody's interceptor broke off.
+        elif error is not None and not isinstance(error, grpc.RpcError):
+            # gRPC tells nobody of a call that somebody's interceptor broke off, nor of one whose
+            # caller is cancelled in the very turn in which its request is sent.
             self.done_at = now
             self.failed(error)
-
-    def answered(self, now: float, entered: float, call: Any) -> None:
-        """The coroutine that waited for the only response has it: the status is OK."""
-        self.waiting -= 1
-        done_at = self.done_at
-        if done_at and not self._recorded:
-            self._recorded = True
-            try:
-                said = server_times(_drive(call.trailing_metadata()))
-                blocking = now - (done_at if done_at > entered else entered)
-                self._site.end(now - self._began, blocking, said)
-            except Exception as problem:  # noqa: BLE001 - the host's call goes on
-                fault("recording a call", problem)
 
     def _record(
         self, now: float, blocking_s: float | None, call: Any, error: BaseException | None
     ) -> None:
-        self._recorded = True
+        self.recorded = True
         try:
             code, said = _outcome(call, error)
-            self._site.end(now - self._began, blocking_s, said, code)
+            self.site.end(now - self.began, blocking_s, said, code)
         except Exception as problem:  # noqa: BLE001 - the host's call goes on
             fault("recording a call", problem)
 
     def failed(self, error: BaseException) -> None:
         """No call came of it: an interceptor further in raised."""
-        self._recorded = True
+        self.recorded = True
         try:
-            self._site.end(perf_counter() - self._began, None, None, status_of(error))
+            self.site.end(perf_counter() - self.began, None, None, status_of(error))
         except Exception as problem:  # noqa: BLE001 - the host gets its own error
             fault("recording a call", problem)
 
     def watch(self, call: Any) -> None:
         """Be told of the call's completion, at once if it is there already."""
-        if call.done():
-            self(call)
-        else:
+        self.call = call
+        try:
             call.add_done_callback(self)
+        except NotImplementedError:  # a response that an interceptor gave without a call
+            self(call)
 
 
 class CallWrapper:
@@ -141,41 +136,50 @@ class CallWrapper:
     methods its release has.
     """
 
-    __slots__ = ("__weakref__", "_call", "_messages", "_pending")
+    __slots__ = ("__weakref__", "_pending")
 
-    def __init__(self, call: Any, pending: PendingCall) -> None:
-        self._call = call
+    def __init__(self, pending: PendingCall) -> None:
         self._pending = pending
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._call, name)
+        return getattr(self._pending.call, name)
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Call back with this call when it is complete."""
-        self._call.add_done_callback(lambda _call: callback(self))
+        self._pending.call.add_done_callback(lambda _call: callback(self))
 
 
 class _UnaryResponse(CallWrapper):
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        pending, call = self._pending, self._call
+        pending = self._pending
+        call = pending.call
         pending.waiting += 1
-        entered = perf_counter()
         try:
             response = yield from call.__await__()
         except BaseException as error:
-            pending.resumed(perf_counter(), entered, call, error)
+            pending.resumed(perf_counter(), 0.0, call, error)
             raise
-        pending.answered(perf_counter(), entered, call)
+        now = perf_counter()
+        done_at = pending.done_at
+        if not done_at:  # gRPC tells of its end later
+            pending.waiting -= 1
+        elif not pending.recorded:  # it has the only response: the status is OK
+            pending.recorded = True
+            try:
+                metadata = yield from call.trailing_metadata().__await__()
+                pending.site.end(now - pending.began, now - done_at, server_times(metadata))
+            except Exception as problem:  # noqa: BLE001 - the host's call goes on
+                fault("recording a call", problem)
         return response
 
 
 class _StreamResponse(CallWrapper):
-    __slots__ = ()
+    __slots__ = ("_messages",)
 
-    def __init__(self, call: Any, pending: PendingCall) -> None:
-        super().__init__(call, pending)
+    def __init__(self, pending: PendingCall) -> None:
+        super().__init__(pending)
         self._messages: AsyncIterator[Any] | None = None
 
     def __aiter__(self) -> AsyncIterator[Any]:
@@ -184,7 +188,8 @@ class _StreamResponse(CallWrapper):
         return self._messages
 
     async def _iterate(self) -> AsyncIterator[Any]:
-        pending, call = self._pending, self._call
+        pending = self._pending
+        call = pending.call
         messages = call.__aiter__()
         while True:
             pending.waiting += 1
@@ -202,7 +207,8 @@ class _StreamResponse(CallWrapper):
 
     async def read(self) -> Any:
         """The next message, or EOF."""
-        pending, call = self._pending, self._call
+        pending = self._pending
+        call = pending.call
         pending.waiting += 1
         entered = perf_counter()
         try:

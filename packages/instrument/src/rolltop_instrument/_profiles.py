@@ -1,8 +1,9 @@
 """Profiles of the event loop and of the garbage collector, read off the loop's thread.
 
-The loop's selector is wrapped: the wrapper notes which phase began when, in one tuple. The page's
-thread reads that tuple and adds what has passed since, so that a callback that blocks the loop
-shows as work while it still runs.
+The loop's selector is wrapped: the wrapper adds up how long it waits and how long it only looks
+(a loop looks several times for each call, so that costs little). All other time is work. The page's
+thread reads the sums and adds what has passed since, so that a callback that blocks the loop shows
+as work while it still runs.
 """
 
 from __future__ import annotations
@@ -24,9 +25,6 @@ class LoopTimes(NamedTuple):
     work_s: float
 
 
-_WORK, _POLL, _IDLE = "work", "poll", "idle"
-
-
 class LoopProfile:
     """Splits a loop's time into idle, poll and work.
 
@@ -39,7 +37,11 @@ class LoopProfile:
         self._selector: Any = None
         self._wrapper: Callable[..., Any] | None = None
         self._before: Callable[..., Any] | None = None
-        self._state: tuple[str, float, float, float, float] | None = None
+        self._began: float | None = None
+        self._idle: tuple[float, float | None] = (0.0, None)
+        """Seconds until now, and since when it waits: one object, as another thread reads it."""
+        self._poll_s = 0.0
+        self._said = LoopTimes(0.0, 0.0, 0.0)
         self.reason: str | None = "not started"
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -59,52 +61,46 @@ class LoopProfile:
             return
         self._selector, self._wrapper, self.reason = selector, wrapper, None
         self._before = before
-        self._state = (_WORK, self._clock(), 0.0, 0.0, 0.0)
+        self._idle, self._poll_s, self._said = (0.0, None), 0.0, LoopTimes(0.0, 0.0, 0.0)
+        self._began = self._clock()
 
     def _wrap(self, select: Callable[..., Any]) -> Callable[..., Any]:
         clock = self._clock
 
         def timed_select(timeout: float | None = None) -> Any:
-            state = self._state
-            if state is None or state[0] is not _WORK:
-                return select(timeout)
-            _, since, idle, poll, work = state
             began = clock()
-            work += began - since
-            polling = timeout is not None and timeout <= 0
-            self._state = (_POLL if polling else _IDLE, began, idle, poll, work)
+            if timeout == 0:
+                try:
+                    return select(timeout)
+                finally:
+                    self._poll_s += clock() - began
+            idle_s, _ = self._idle
+            self._idle = idle_s, began
             try:
                 return select(timeout)
             finally:
-                ended = clock()
-                if self._state is not None:
-                    if polling:
-                        poll += ended - began
-                    else:
-                        idle += ended - began
-                    self._state = (_WORK, ended, idle, poll, work)
+                self._idle = idle_s + (clock() - began), None
 
         return timed_select
 
     def read(self) -> LoopTimes | None:
         """The times until now, the phase that is under way included; None without a profile."""
-        state = self._state
-        if state is None:
+        if self._began is None:
             return None
-        phase, since, idle, poll, work = state
-        now = max(0.0, self._clock() - since)
-        if phase is _WORK:
-            work += now
-        elif phase is _IDLE:
-            idle += now
-        else:
-            poll += now
-        return LoopTimes(idle, poll, work)
+        (idle_s, idle_since), poll_s = self._idle, self._poll_s
+        now = self._clock()
+        if idle_since is not None:
+            idle_s += max(0.0, now - idle_since)
+        times = idle_s, poll_s, now - self._began - idle_s - poll_s
+        # The loop goes on meanwhile, and a look under way is work until it ends: by microseconds a
+        # sum may be too large, but no counter goes back.
+        self._said = LoopTimes(*map(max, self._said, times))
+        return self._said
 
     def stop(self) -> LoopTimes | None:
         """End, give the selector back as it was, and return the final times."""
         final = self.read()
-        selector, self._selector, self._state = self._selector, None, None
+        selector, self._selector, self._began = self._selector, None, None
         if selector is None or vars(selector).get("select") is not self._wrapper:
             return final  # somebody wrapped it after us: our wrapper stays in and does nothing
         if self._before is None:

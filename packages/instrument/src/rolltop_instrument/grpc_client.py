@@ -37,7 +37,7 @@ class _Interceptor:
             raise
         try:
             pending.watch(call)
-            return self._wrapper(call, pending)
+            return self._wrapper(pending)
         except Exception as problem:  # noqa: BLE001 - the host gets its call, whatever befalls us
             fault("watching a call", problem)
             return call

@@ -19,11 +19,25 @@ import grpc.aio  # noqa: E402
 __all__ = ["ServerTimingInterceptor", "timed_server"]
 
 
+_TIMES_KEY = names.TIMES_KEY
+
+
 def _entries(stamps: Stamps) -> tuple[tuple[str, str], ...]:
     if not stamps.stamped:
         return ()
     queue_s, service_s = stamps.times()
-    return ((names.TIMES_KEY, f"{round(queue_s * 1e6)},{round(service_s * 1e6)}"),)
+    return ((_TIMES_KEY, f"{int(queue_s * 1e6 + 0.5)},{int(service_s * 1e6 + 0.5)}"),)
+
+
+def _stamp(context: Any, stamps: Stamps) -> None:
+    """Add the stamps to the trailing metadata that the handler has set."""
+    try:
+        entries = _entries(stamps)
+        if entries:
+            before = context.trailing_metadata()
+            context.set_trailing_metadata((*before, *entries) if before else entries)
+    except Exception as problem:  # noqa: BLE001 - the answer goes out, stamped or not
+        fault("stamping a call", problem)
 
 
 @grpc.aio.ServicerContext.register
@@ -43,38 +57,28 @@ class _Context:
         metadata = tuple(trailing_metadata) or tuple(self._context.trailing_metadata() or ())
         await self._context.abort(code, details, metadata + _entries(self._stamps))
 
-    def stamp(self) -> None:
-        """Add the stamps to the trailing metadata that the handler has set."""
-        try:
-            entries = _entries(self._stamps)
-            if entries:
-                before = self._context.trailing_metadata()
-                self._context.set_trailing_metadata((*before, *entries) if before else entries)
-        except Exception as problem:  # noqa: BLE001 - the answer goes out, stamped or not
-            fault("stamping a call", problem)
-
 
 def _timed(behaviour: Callable[..., Any]) -> Callable[..., Any]:
     """The behaviour with stamps around it, of the same kind: gRPC looks at what it is."""
     if inspect.isasyncgenfunction(behaviour):
 
         async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
-            timed = _Context(context, begin_stamps())
+            stamps = begin_stamps()
             try:
-                async for response in behaviour(request, timed):
+                async for response in behaviour(request, _Context(context, stamps)):
                     yield response
             finally:
-                timed.stamp()
+                _stamp(context, stamps)
 
         return stream
     if inspect.iscoroutinefunction(behaviour):
 
         async def call(request: Any, context: Any) -> Any:
-            timed = _Context(context, begin_stamps())
+            stamps = begin_stamps()
             try:
-                return await behaviour(request, timed)
+                return await behaviour(request, _Context(context, stamps))
             finally:
-                timed.stamp()
+                _stamp(context, stamps)
 
         return call
     return behaviour

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ class Stamps:
         """The call gives back the place of a slot that it took last, if it holds one."""
         for turn in reversed(self._turns):
             if turn.slot is slot and turn.began is not None and turn.ended is None:
-                turn.end()
+                turn.ended = perf_counter()
                 return
 
     @property
@@ -205,7 +206,9 @@ def _timed(turn: Turn, work: Callable[[], T]) -> T:
 
 
 class StampedSlot:
-    """A semaphore of ``n`` places that stamps waiting for a place and holding it.
+    """``n`` places that calls hold in turn; stamps waiting for a place and holding it.
+
+    A place that is given back goes to whoever has waited longest. It belongs to one event loop.
 
     Args:
         n: Calls that may hold a place at once.
@@ -217,18 +220,42 @@ class StampedSlot:
     def __init__(self, n: int = 1) -> None:
         if n < 1:
             raise ValueError(f"a slot needs at least one place, not {n}")
-        self._semaphore = asyncio.Semaphore(n)
+        self._free = n
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __aenter__(self) -> Self:
         """Wait for a place."""
         turn = current_stamps().ask(self)
+        if self._free:
+            self._free -= 1
+            turn.began = turn.asked
+            return self
         try:
-            await self._semaphore.acquire()
+            await self._wait()
         except BaseException:
             turn.end()
             raise
         turn.begin()
         return self
+
+    async def _wait(self) -> None:
+        """Stand in the queue; a place that comes together with a cancellation is passed on."""
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except BaseException:
+            if place.done() and not place.cancelled():
+                self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._free += 1
 
     async def __aexit__(
         self,
@@ -240,4 +267,4 @@ class StampedSlot:
         stamps = _STAMPS.get()
         if stamps is not None:  # else it is left in another task than it was entered in
             stamps.leave(self)
-        self._semaphore.release()
+        self._give_back()
