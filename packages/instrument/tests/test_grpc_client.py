@@ -179,6 +179,27 @@ async def test_unary_unary(bench: Bench, recorded: Any, value: Read) -> None:
     assert whole >= served + queued
 
 
+async def test_a_recorded_call_has_all_that_grpcs_has(bench: Bench) -> None:
+    async with grpc.aio.insecure_channel(bench.address) as plain:
+        for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
+            request: Any = iter([b"x"]) if kind.startswith("stream") else b"x"
+            theirs = getattr(plain, kind)("/sim.Renderer/DoUnary")(request)
+            ours = getattr(bench.channel, kind)("/sim.Renderer/DoUnary")(request)
+            public = {name for name in dir(theirs) if not name.startswith("_")}
+            assert {name for name in public if not hasattr(ours, name)} == set()
+            theirs.cancel()
+            ours.cancel()
+
+
+async def test_what_is_asked_of_a_recorded_call_is_asked_of_grpcs(bench: Bench) -> None:
+    plain = grpc.aio.insecure_channel(bench.address)
+    async with bench.telemetry.grpc_channel(plain, "renderer") as channel:
+        call = channel.unary_unary("/sim.Renderer/DoUnary")(b"x", timeout=30)
+        assert 0 < call.time_remaining() <= 30
+        assert await call == b"x"
+        assert await call.details() == ""
+
+
 async def test_rare_methods_may_be_counted_together(bench: Bench, value: Read) -> None:
     renamed = {"do_unary": "rare", "do_collect": "rare"}
     async with bench.new_channel(rename_methods=renamed) as channel:
@@ -537,7 +558,7 @@ async def test_a_fault_of_ours_costs_the_record_and_not_the_call(
 
     from rolltop_instrument import _calls, _grpc_calls
 
-    owner = {"site": CallBook, "watch": _grpc_calls.PendingCall}.get(broken, _calls.CallSite)
+    owner = {"site": CallBook, "watch": _grpc_calls.RecordedCall}.get(broken, _calls.CallSite)
     monkeypatch.setattr(owner, broken, fail)
     for _ in range(2):
         assert await bench.unary()(b"x") == b"x"

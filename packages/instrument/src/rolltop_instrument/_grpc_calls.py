@@ -18,7 +18,7 @@ from rolltop_instrument import names
 from rolltop_instrument._calls import CallBook, CallSite, method_label, status_of
 from rolltop_instrument._guest import fault
 
-__all__ = ["CALLS_BY_KIND", "CallWrapper", "PendingCall", "Sites", "server_times", "sites_of"]
+__all__ = ["CALLS_BY_KIND", "RecordedCall", "Sites", "server_times", "sites_of"]
 
 
 _TIMES_KEY = names.TIMES_KEY
@@ -69,117 +69,104 @@ def server_times(metadata: Any) -> tuple[float, float] | None:
     return queue_us * 1e-6, service_us * 1e-6
 
 
-class PendingCall:
-    """One call under way; it is its own done callback."""
+class RecordedCall:
+    """A call that is recorded; it leaves everything else to gRPC's own call, which it wraps.
 
-    __slots__ = ("began", "call", "done_at", "recorded", "site", "waiting")
+    It is begun before gRPC's call is made, so that the making counts, is told of that call by
+    ``watch``, and is its own done callback.
+    """
+
+    __slots__ = ("__weakref__", "_began", "_call", "_done_at", "_recorded", "_site", "_waiting")
 
     def __init__(self, site: CallSite) -> None:
-        self.site = site
-        self.recorded = False
-        self.done_at = 0.0
-        self.waiting = 0
+        self._site = site
+        self._recorded = False
+        self._done_at = 0.0
+        self._waiting = 0
         site.begin()
-        self.began = perf_counter()
-
-    def __call__(self, call: Any) -> None:
-        """The call is complete. Whoever waits for it records it when it resumes."""
-        self.done_at = perf_counter()
-        if not self.waiting and not self.recorded:
-            self._record(self.done_at, None, call, None)
-
-    def resumed(self, now: float, entered: float, call: Any, error: BaseException | None) -> None:
-        """The coroutine that waited since ``entered`` goes on, as of ``now``."""
-        self.waiting -= 1
-        done_at = self.done_at
-        if self.recorded:
-            return
-        if done_at:
-            self._record(now, now - (done_at if done_at > entered else entered), call, error)
-        elif error is not None and not isinstance(error, grpc.RpcError):
-            # gRPC tells nobody of a call that somebody's interceptor broke off, nor of one whose
-            # caller is cancelled in the very turn in which its request is sent.
-            self.done_at = now
-            self.failed(error)
-
-    def _record(
-        self, now: float, blocking_s: float | None, call: Any, error: BaseException | None
-    ) -> None:
-        self.recorded = True
-        try:
-            code, said = _outcome(call, error)
-            self.site.end(now - self.began, blocking_s, said, code)
-        except Exception as problem:  # noqa: BLE001 - the host's call goes on
-            fault("recording a call", problem)
-
-    def failed(self, error: BaseException) -> None:
-        """No call came of it: an interceptor further in raised."""
-        self.recorded = True
-        try:
-            self.site.end(perf_counter() - self.began, None, None, status_of(error))
-        except Exception as problem:  # noqa: BLE001 - the host gets its own error
-            fault("recording a call", problem)
+        self._began = perf_counter()
 
     def watch(self, call: Any) -> None:
         """Be told of the call's completion, at once if it is there already."""
-        self.call = call
+        self._call = call
         try:
             call.add_done_callback(self)
         except NotImplementedError:  # a response that an interceptor gave without a call
             self(call)
 
+    def __call__(self, call: Any) -> None:
+        """The call is complete. Whoever waits for it records it when it resumes."""
+        self._done_at = perf_counter()
+        if not self._waiting and not self._recorded:
+            self._record(self._done_at, None, call, None)
 
-class CallWrapper:
-    """A call object that leaves everything to the call it wraps.
-
-    Its kinds are registered as gRPC's own, so that gRPC takes them for calls whatever abstract
-    methods its release has.
-    """
-
-    __slots__ = ("__weakref__", "_pending")
-
-    def __init__(self, pending: PendingCall) -> None:
-        self._pending = pending
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pending.call, name)
+    def failed(self, error: BaseException) -> None:
+        """No call came of it: an interceptor further in raised."""
+        self._recorded = True
+        try:
+            self._site.end(perf_counter() - self._began, None, None, status_of(error))
+        except Exception as problem:  # noqa: BLE001 - the host gets its own error
+            fault("recording a call", problem)
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Call back with this call when it is complete."""
-        self._pending.call.add_done_callback(lambda _call: callback(self))
+        self._call.add_done_callback(lambda _call: callback(self))
+
+    def _resumed(self, now: float, entered: float, error: BaseException | None) -> None:
+        """The coroutine that waited since ``entered`` goes on, as of ``now``."""
+        self._waiting -= 1
+        done_at = self._done_at
+        if self._recorded:
+            return
+        if done_at:
+            self._record(now, now - max(done_at, entered), self._call, error)
+        elif error is not None and not isinstance(error, grpc.RpcError):
+            # gRPC tells nobody of a call that somebody's interceptor broke off, nor of one whose
+            # caller is cancelled in the very turn in which its request is sent.
+            self._done_at = now
+            self.failed(error)
+
+    def _record(
+        self, now: float, blocking_s: float | None, call: Any, error: BaseException | None
+    ) -> None:
+        self._recorded = True
+        try:
+            code, said = _outcome(call, error)
+            self._site.end(now - self._began, blocking_s, said, code)
+        except Exception as problem:  # noqa: BLE001 - the host's call goes on
+            fault("recording a call", problem)
 
 
-class _UnaryResponse(CallWrapper):
+class _UnaryResponse(RecordedCall):
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        pending = self._pending
-        call = pending.call
-        pending.waiting += 1
+        call = self._call
+        self._waiting += 1
         try:
             response = yield from call.__await__()
         except BaseException as error:
-            pending.resumed(perf_counter(), 0.0, call, error)
+            self._resumed(perf_counter(), 0.0, error)
             raise
         now = perf_counter()
-        done_at = pending.done_at
+        done_at = self._done_at
         if not done_at:  # gRPC tells of its end later
-            pending.waiting -= 1
-        elif not pending.recorded:  # it has the only response: the status is OK
-            pending.recorded = True
+            self._waiting -= 1
+        elif not self._recorded:  # it has the only response: the status is OK
+            self._recorded = True
             try:
                 metadata = yield from call.trailing_metadata().__await__()
-                pending.site.end(now - pending.began, now - done_at, server_times(metadata))
+                self._site.end(now - self._began, now - done_at, server_times(metadata))
             except Exception as problem:  # noqa: BLE001 - the host's call goes on
                 fault("recording a call", problem)
         return response
 
 
-class _StreamResponse(CallWrapper):
+class _StreamResponse(RecordedCall):
     __slots__ = ("_messages",)
 
-    def __init__(self, pending: PendingCall) -> None:
-        super().__init__(pending)
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
         self._messages: AsyncIterator[Any] | None = None
 
     def __aiter__(self) -> AsyncIterator[Any]:
@@ -188,64 +175,74 @@ class _StreamResponse(CallWrapper):
         return self._messages
 
     async def _iterate(self) -> AsyncIterator[Any]:
-        pending = self._pending
-        call = pending.call
-        messages = call.__aiter__()
+        messages = self._call.__aiter__()
         while True:
-            pending.waiting += 1
+            self._waiting += 1
             entered = perf_counter()
             try:
                 message = await messages.__anext__()
             except StopAsyncIteration:
-                pending.resumed(perf_counter(), entered, call, None)
+                self._resumed(perf_counter(), entered, None)
                 return
             except BaseException as error:
-                pending.resumed(perf_counter(), entered, call, error)
+                self._resumed(perf_counter(), entered, error)
                 raise
-            pending.waiting -= 1
+            self._waiting -= 1
             yield message
 
     async def read(self) -> Any:
         """The next message, or EOF."""
-        pending = self._pending
-        call = pending.call
-        pending.waiting += 1
+        self._waiting += 1
         entered = perf_counter()
         try:
-            message = await call.read()
+            message = await self._call.read()
         except BaseException as error:
-            pending.resumed(perf_counter(), entered, call, error)
+            self._resumed(perf_counter(), entered, error)
             raise
-        pending.resumed(perf_counter(), entered, call, None)
+        self._resumed(perf_counter(), entered, None)
         return message
 
 
-@grpc.aio.UnaryUnaryCall.register
-class _UnaryUnaryCall(_UnaryResponse):
-    """A wrapped unary-unary call."""
+class _Transparent(RecordedCall):
+    """Has all that gRPC's call has: its interceptors look at private parts of calls that write."""
 
     __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
 
 
 @grpc.aio.StreamUnaryCall.register
-class _StreamUnaryCall(_UnaryResponse):
-    """A wrapped stream-unary call."""
-
-    __slots__ = ()
-
-
-@grpc.aio.UnaryStreamCall.register
-class _UnaryStreamCall(_StreamResponse):
-    """A wrapped unary-stream call."""
-
+class _StreamUnaryCall(_Transparent, _UnaryResponse):
     __slots__ = ()
 
 
 @grpc.aio.StreamStreamCall.register
-class _StreamStreamCall(_StreamResponse):
-    """A wrapped stream-stream call."""
-
+class _StreamStreamCall(_Transparent, _StreamResponse):
     __slots__ = ()
+
+
+_BEYOND_THE_ABSTRACT = ("debug_error_string",)
+"""What gRPC's calls have although their abstract class does not name it."""
+
+
+def _delegate(name: str) -> property:
+    """An attribute that is the wrapped call's own."""
+    return property(lambda recorded: getattr(recorded._call, name))
+
+
+def _stands_for(abstract: Any, response: type[RecordedCall]) -> type[RecordedCall]:
+    """The kind of recorded call that stands for gRPC's abstract one, attribute by attribute.
+
+    A ``__getattr__`` for all of them would slow down each look at an attribute of the recorded
+    call's own, and these are the calls of which there are many.
+    """
+    theirs = {name for name in dir(abstract) if not name.startswith("_")}
+    left = sorted({*theirs, *_BEYOND_THE_ABSTRACT} - set(dir(response)))
+    members = {"__slots__": (), **{name: _delegate(name) for name in left}}
+    kind = type(f"_{abstract.__name__}", (response,), members)
+    abstract.register(kind)
+    return kind
 
 
 class Sites(dict[str | bytes, CallSite]):
@@ -267,13 +264,16 @@ class Sites(dict[str | bytes, CallSite]):
         return site
 
 
-CALLS_BY_KIND: Mapping[str, type[CallWrapper]] = {
-    "unary_unary": _UnaryUnaryCall,
-    "unary_stream": _UnaryStreamCall,
+CALLS_BY_KIND: Mapping[str, type[RecordedCall]] = {
+    "unary_unary": _stands_for(grpc.aio.UnaryUnaryCall, _UnaryResponse),
+    "unary_stream": _stands_for(grpc.aio.UnaryStreamCall, _StreamResponse),
     "stream_unary": _StreamUnaryCall,
     "stream_stream": _StreamStreamCall,
 }
-"""Kind, as a channel names it -> what the host gets for its call."""
+"""Kind, as a channel names it -> what the host gets for its call.
+
+Each is registered as gRPC's own, so that gRPC takes it for a call whatever else its release wants.
+"""
 
 
 def sites_of(book: CallBook, service: str, endpoint: str, renamed: Mapping[str, str]) -> Sites:

@@ -6,52 +6,41 @@ much again as all that is recorded. A channel that hands out recording callables
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from rolltop_instrument._calls import CallBook
-from rolltop_instrument._grpc_calls import (
-    CALLS_BY_KIND,
-    CallWrapper,
-    PendingCall,
-    Sites,
-    sites_of,
-)
+from rolltop_instrument._grpc_calls import CALLS_BY_KIND, RecordedCall, Sites, sites_of
 from rolltop_instrument._guest import fault
 
 __all__ = ["RecordingChannel"]
 
 
-class _Callable:
-    """What makes the calls of one method; made by a channel for a stub."""
+def _recorded(
+    make: Callable[..., Any], path: str, sites: Sites, kind: type[RecordedCall]
+) -> Callable[..., Any]:
+    """What makes the recorded calls of one method, with the arguments of gRPC's own callable."""
 
-    __slots__ = ("_inner", "_path", "_sites", "_wrapper")
-
-    def __init__(self, inner: Any, path: str, sites: Sites, wrapper: type[CallWrapper]) -> None:
-        self._inner = inner
-        self._path = path
-        self._sites = sites
-        self._wrapper = wrapper
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a call, with the arguments of gRPC's own callable."""
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            pending = PendingCall(self._sites[self._path])
+            recorded = kind(sites[path])
         except Exception as problem:  # noqa: BLE001 - the call is made, recorded or not
             fault("beginning a call", problem)
-            return self._inner(*args, **kwargs)
+            return make(*args, **kwargs)
         try:
-            call = self._inner(*args, **kwargs)
+            made = make(*args, **kwargs)
         except BaseException as error:
-            pending.failed(error)
+            recorded.failed(error)
             raise
         try:
-            pending.watch(call)
-            return self._wrapper(pending)
+            recorded.watch(made)
         except Exception as problem:  # noqa: BLE001 - the host gets its call, whatever befalls us
             fault("watching a call", problem)
-            return call
+            return made
+        return recorded
+
+    return call
 
 
 class RecordingChannel:
@@ -112,6 +101,6 @@ class RecordingChannel:
 
     def _recording(
         self, kind: str, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> _Callable:
-        inner = getattr(self._channel, kind)(method, *args, **kwargs)
-        return _Callable(inner, method, self._sites, CALLS_BY_KIND[kind])
+    ) -> Callable[..., Any]:
+        make = getattr(self._channel, kind)(method, *args, **kwargs)
+        return _recorded(make, method, self._sites, CALLS_BY_KIND[kind])

@@ -10,7 +10,7 @@ import grpc.aio
 from grpc.aio import ClientInterceptor
 
 from rolltop_instrument._calls import CallBook
-from rolltop_instrument._grpc_calls import CALLS_BY_KIND, CallWrapper, PendingCall, Sites, sites_of
+from rolltop_instrument._grpc_calls import CALLS_BY_KIND, RecordedCall, Sites, sites_of
 from rolltop_instrument._guest import fault
 
 __all__ = ["client_interceptors"]
@@ -19,47 +19,47 @@ __all__ = ["client_interceptors"]
 class _Interceptor:
     """What the four have in common: one instance, and the kind of call to hand back."""
 
-    _wrapper: type[CallWrapper]
+    _kind: type[RecordedCall]
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
 
     async def _intercept(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
         try:
-            pending = PendingCall(self._sites[client_call_details.method])
+            recorded = self._kind(self._sites[client_call_details.method])
         except Exception as problem:  # noqa: BLE001 - the call is made, recorded or not
             fault("beginning a call", problem)
             return await continuation(client_call_details, request)
         try:
             call = await continuation(client_call_details, request)
         except BaseException as error:
-            pending.failed(error)
+            recorded.failed(error)
             raise
         try:
-            pending.watch(call)
-            return self._wrapper(pending)
+            recorded.watch(call)
         except Exception as problem:  # noqa: BLE001 - the host gets its call, whatever befalls us
             fault("watching a call", problem)
             return call
+        return recorded
 
 
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):
-    _wrapper = CALLS_BY_KIND["unary_unary"]
+    _kind = CALLS_BY_KIND["unary_unary"]
     intercept_unary_unary: Any = _Interceptor._intercept
 
 
 class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):
-    _wrapper = CALLS_BY_KIND["unary_stream"]
+    _kind = CALLS_BY_KIND["unary_stream"]
     intercept_unary_stream: Any = _Interceptor._intercept
 
 
 class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):
-    _wrapper = CALLS_BY_KIND["stream_unary"]
+    _kind = CALLS_BY_KIND["stream_unary"]
     intercept_stream_unary: Any = _Interceptor._intercept
 
 
 class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):
-    _wrapper = CALLS_BY_KIND["stream_stream"]
+    _kind = CALLS_BY_KIND["stream_stream"]
     intercept_stream_stream: Any = _Interceptor._intercept
 
 
