@@ -15,14 +15,13 @@ from rolltop_instrument import WorkerTelemetry, names
 from rolltop_instrument._calls import CallBook
 from rolltop_instrument._cells import Registry
 
+from bench import undisturbed
 from bench.rows import BenchRow
 
 ROUNDS = 200
 CALLS = 300
 """Short rounds, interleaved, so that a burst of a neighbour falls on both."""
 PAUSE_S = 0.05
-UNDISTURBED = 0.1
-"""Share of the rounds that counts, the fastest: what else a machine does only ever adds."""
 
 
 def run() -> list[BenchRow]:
@@ -170,12 +169,5 @@ async def _rpc_interceptor() -> BenchRow:
         empty.append(await calls(_Empty()))
         full.append(await calls(interceptor))
         await asyncio.sleep(PAUSE_S)
-    base = _undisturbed(empty)
-    return BenchRow.at_most(
-        "rpc_interceptor", _undisturbed(full) - base, "us", bound=10.0, baseline=base
-    )
-
-
-def _undisturbed(rounds: list[float]) -> float:
-    """The median of the rounds that little else disturbed."""
-    return statistics.median(sorted(rounds)[: max(1, int(len(rounds) * UNDISTURBED))])
+    added, base = undisturbed.difference(full, empty)
+    return BenchRow.at_most("rpc_interceptor", added, "us", bound=10.0, baseline=base)

@@ -11,6 +11,10 @@ rollout:
   telemetry, on both sides, with the server's stamps, their way home in trailing metadata and the
   client's reading of them.
 
+What else a machine does only ever adds. So three runs are driven, with calls and scrapes measured
+between them, and what took least in all counts, whatever telemetry's share of it was: one of the
+runs, and one of the times that calls and scrapes were measured.
+
 Nothing is left out. A run of which Prometheus does not say how many calls and scrapes it had is no
 measurement: the bench fails.
 """
@@ -18,7 +22,6 @@ measurement: the bench fails.
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 from bench.cpu import Process, TreeSampler
@@ -34,6 +38,7 @@ from bench.worker_cost import call_cpu_s, scrape_cpu_s
 from rolltop.errors import RolltopError
 from rolltop.prometheus.query import Prometheus
 
+RUNS = 3
 ROLLOUTS = 16
 OVERRIDES = (
     "deploy=local",
@@ -76,17 +81,26 @@ class Measured:
 
 
 def run() -> list[BenchRow]:
-    """Drive the run once and measure both; a call and a scrape before it and after it."""
-    before = call_cpu_s(), scrape_cpu_s()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        measured = _drive(Path(folder) / "run")
-    after = call_cpu_s(), scrape_cpu_s()
-    call_s, scrape_s = map(statistics.mean, zip(before, after, strict=True))
+    """Drive the run a few times and measure the one that took least, as the calls beside it."""
+    costs = [_costs()]
+    runs = []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            runs.append(_drive(Path(folder) / "run"))
+        costs.append(_costs())
+    call_s, scrape_s, _ = min(costs, key=itemgetter(2))
+    measured = min(runs, key=Measured.cpu_s)
     spent_s = measured.telemetry_cpu_s(call_s=call_s, scrape_s=scrape_s)
     return [
         BenchRow.at_most("telemetry_cpu_ratio", spent_s / measured.cpu_s(), "ratio", bound=0.03),
         end_of_run_cpu(measured),
     ]
+
+
+def _costs() -> tuple[float, float, float]:
+    """CPU-seconds here and now of a call's telemetry, of a scrape, and of a call without any."""
+    call_s, without_s = call_cpu_s()
+    return call_s, scrape_cpu_s(), without_s
 
 
 def end_of_run_cpu(run: Measured) -> BenchRow:

@@ -6,14 +6,14 @@ Two figures: the CPU of one call's whole telemetry, client and server, and that 
 from __future__ import annotations
 
 import http.client
-import statistics
 import subprocess
 import sys
 import time
 
+from bench import undisturbed
 from bench.cpu import cpu_of, exact_cpu_of
 
-ROUNDS = 60
+ROUNDS = 75
 CALLS = 60
 """Short rounds, interleaved, so that a burst of a neighbour falls on both."""
 SCRAPES = 200
@@ -74,8 +74,8 @@ def scrape_cpu_s() -> float:
     return max(0.0, scraped - idle) / SCRAPES
 
 
-def call_cpu_s() -> float:
-    """CPU-seconds that telemetry adds to one gRPC call, client and server, over none at all.
+def call_cpu_s() -> tuple[float, float]:
+    """CPU-seconds that telemetry adds to one gRPC call, and those of a call without any.
 
     Client and server are processes of their own, as in a run: the client's event loop is profiled
     too. The server takes one call at a time and works in a thread, as the reference simulation's
@@ -84,8 +84,8 @@ def call_cpu_s() -> float:
     with _Pair("bare") as bare, _Pair("full") as full:
         bare.calls(CALLS)
         full.calls(CALLS)
-        rounds = [full.calls(CALLS) - bare.calls(CALLS) for _ in range(ROUNDS)]
-    return max(0.0, statistics.median(rounds))
+        rounds = [(full.calls(CALLS), bare.calls(CALLS)) for _ in range(ROUNDS)]
+    return undisturbed.difference(*zip(*rounds, strict=True))
 
 
 class _Pair:

@@ -42,8 +42,8 @@ _DISCOVERY_TIMEOUT_S = 8.0
 """A Prometheus looks for targets every 5 s, so that its first scrape is 5-6 s after its start."""
 _DISCOVERY_EVERY_S = 0.25
 
-_FRUGAL = {"GOMAXPROCS": "2", "GOGC": "400"}
-"""A guest on the run's node: few threads to wake, and memory (tens of MB) for less collection."""
+_FRUGAL = {"GOMAXPROCS": "1", "GOGC": "400"}
+"""A guest on the run's node: one thread at work, and memory (tens of MB) for less collection."""
 
 
 class RunPrometheus:
