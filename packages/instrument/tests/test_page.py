@@ -151,6 +151,60 @@ async def test_clients_that_hang_or_talk_nonsense_stop_nobody(worker: WorkerTele
             connection.close()
 
 
+async def talk(telemetry: WorkerTelemetry, said: bytes) -> bytes:
+    """All that is answered to these bytes, until the page hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", telemetry.page_port)
+    try:
+        writer.write(said)
+        writer.write_eof()
+        async with asyncio.timeout(10):
+            return await reader.read()
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (b"GET /metrics HTTP/1.1\r\n\r\n", b"HTTP/1.1 200"),
+        (b"GET /metrics HTTP/1.0\n\n", b"HTTP/1.1 200"),
+        (b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200"),
+        (b"GET /metrics HTTP/1.1\r\nno colon\r\n\r\n", b"HTTP/1.1 200"),
+        (b"GET /metrics\r\n\r\n", b"HTTP/1.1 400"),
+        (b"GET /metrics HTTP/2\r\n\r\n", b"HTTP/1.1 400"),
+        (b"GET /metrics and more HTTP/1.1\r\n\r\n", b"HTTP/1.1 400"),
+        (b"PUT /metrics HTTP/1.1\r\n\r\n", b"HTTP/1.1 501"),
+        (b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 9000 + b"\r\n\r\n", b"HTTP/1.1 431"),
+        (b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 70 + b"\r\n", b"HTTP/1.1 431"),
+        (b"\xff\xfe\x00 \xff\r\n\r\n", b"HTTP/1.1 400"),
+    ],
+)
+async def test_heads_of_all_kinds(worker: WorkerTelemetry, said: bytes, answer: bytes) -> None:
+    assert (await talk(worker, said)).startswith(answer)
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"GET /metrics HTTP/1.1\r\n", b"GET /metrics HTTP/1.1\r\nHos"]
+)
+async def test_half_a_head_is_no_scrape(worker: WorkerTelemetry, said: bytes) -> None:
+    assert not (await talk(worker, said)).startswith(b"HTTP/1.1 200")
+    assert worker._readers.seen == set()
+
+
+async def test_a_body_is_no_second_request(worker: WorkerTelemetry) -> None:
+    """What follows as a body is not read as a request: the page hangs up."""
+    inner = b"GET /metrics?from=central HTTP/1.1\r\n\r\n"
+    for field in (b"Content-Length: %d" % len(inner), b"Transfer-Encoding: chunked"):
+        answer = await talk(worker, b"GET / HTTP/1.1\r\n" + field + b"\r\n\r\n" + inner)
+        assert answer.count(b"HTTP/1.1 ") == 1
+    assert worker._readers.seen == set()
+
+
+async def test_requests_in_one_go_are_answered_in_turn(worker: WorkerTelemetry) -> None:
+    answer = await talk(worker, b"GET / HTTP/1.1\r\n\r\n" * 3)
+    assert answer.count(b"HTTP/1.1 404") == 3
+
+
 async def test_connections_are_bounded(worker: WorkerTelemetry) -> None:
     address = ("127.0.0.1", worker.page_port)
     held = [socket.create_connection(address) for _ in range(_page._MAX_CONNECTIONS)]

@@ -63,10 +63,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             return False
         self.fields = fields
-        wish = fields.get("connection", "").lower()
-        kept = wish == "keep-alive" if words[2] == "HTTP/1.0" else wish != "close"
         has_body = "content-length" in fields or "transfer-encoding" in fields  # is not read
-        self.close_connection = has_body or not kept
+        last = "close" in fields.get("connection", "").lower()
+        self.close_connection = has_body or last or self.request_version == "HTTP/1.0"
         return True
 
     def _read_fields(self) -> dict[str, str] | None:
@@ -74,9 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
         fields: dict[str, str] = {}
         for _ in range(_MAX_FIELDS):
             line = self.rfile.readline(_MAX_LINE)
-            if line in (b"\r\n", b"\n", b""):
+            if line in (b"\r\n", b"\n"):
                 return fields
-            if not line.endswith(b"\n"):
+            if not line.endswith(b"\n"):  # too long, or the client has gone
                 return None
             name, _, value = line.decode("latin-1").partition(":")
             fields[name.strip().lower()] = value.strip()
