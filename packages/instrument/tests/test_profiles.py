@@ -123,6 +123,18 @@ def test_the_selector_is_given_back_as_it_was() -> None:
     assert profile.read() is None
 
 
+def test_a_stopped_profile_that_stays_wrapped_counts_nothing() -> None:
+    clock = Clock()
+    profile, selector = started(clock)
+    inner = selector.select
+    selector.select = lambda timeout=None: inner(timeout)  # somebody wraps it after us
+    profile.stop()
+    selector.takes = 0.5
+    profile.start(SimpleNamespace(_selector=selector))
+    selector.select(0)
+    assert profile.read() == (0, 0.5, 0)
+
+
 def test_two_profiles_of_one_loop_leave_in_any_order() -> None:
     clock = Clock()
     for first_out in (0, 1):

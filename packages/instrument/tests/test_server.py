@@ -207,6 +207,27 @@ def test_a_slot_is_fair_and_loses_no_place(n: int, moves: list[tuple[str, int]])
     asyncio.run(play())
 
 
+async def test_waiters_that_give_up_leave_the_queue() -> None:
+    slot = StampedSlot(1)
+    async with slot:
+        waiters = [asyncio.create_task(slot.__aenter__()) for _ in range(50)]
+        await asyncio.sleep(0)
+        for waiter in waiters:
+            waiter.cancel()
+        await asyncio.gather(*waiters, return_exceptions=True)
+        assert not slot._waiting
+
+
+async def test_a_waiter_that_is_closed_takes_no_place() -> None:
+    slot = StampedSlot(1)
+    async with slot:
+        waiter = slot.__aenter__()
+        waiter.send(None)
+        waiter.close()
+    async with asyncio.timeout(5), slot:
+        pass
+
+
 async def test_a_slot_may_be_left_in_another_task() -> None:
     """As an async generator that the loop's shutdown closes does."""
     slot = StampedSlot(1)

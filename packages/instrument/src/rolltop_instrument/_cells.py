@@ -7,6 +7,7 @@ any thread may read, since copying a list is one step for the interpreter.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
@@ -147,6 +148,7 @@ class Registry:
     def __init__(self, metrics: tuple[Metric, ...], worker_id: str) -> None:
         self.families: Mapping[str, Family] = {m.name: Family(m, worker_id) for m in metrics}
         self._refreshers: list[Callable[[], None]] = []
+        self._refreshing = threading.Lock()
 
     def family(self, metric: Metric) -> Family:
         """The family of ``metric``."""
@@ -161,12 +163,13 @@ class Registry:
         self._refreshers.append(refresh)
 
     def refresh(self) -> None:
-        """Bring the values that are read off only when somebody looks."""
-        for refresh in self._refreshers:
-            try:
-                refresh()
-            except Exception as problem:  # noqa: BLE001 - one value less, not the whole page
-                fault("refreshing the page", problem)
+        """Bring the values that are read off only when somebody looks; for one reader at a time."""
+        with self._refreshing:
+            for refresh in self._refreshers:
+                try:
+                    refresh()
+                except Exception as problem:  # noqa: BLE001 - one value less, not the whole page
+                    fault("refreshing the page", problem)
 
     def chunks(self, *, openmetrics: bool = False) -> Iterator[str]:
         """The page in pieces of one family each, so that the renderer can pause between them."""

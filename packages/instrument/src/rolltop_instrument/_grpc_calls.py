@@ -22,6 +22,8 @@ __all__ = ["CALLS_BY_KIND", "RecordedCall", "Sites", "server_times", "sites_of"]
 
 
 _TIMES_KEY = names.TIMES_KEY
+_LONGEST_US = 10**14
+"""Three years: what says more is no time."""
 
 
 def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -64,9 +66,9 @@ def server_times(metadata: Any) -> tuple[float, float] | None:
         queue_us, service_us = int(queue_text), int(service_text)
     except (KeyError, TypeError, ValueError):
         return None
-    if queue_us < 0 or service_us < 0:
-        return None
-    return queue_us * 1e-6, service_us * 1e-6
+    if 0 <= queue_us <= _LONGEST_US and 0 <= service_us <= _LONGEST_US:
+        return queue_us * 1e-6, service_us * 1e-6
+    return None
 
 
 class RecordedCall:
@@ -120,9 +122,10 @@ class RecordedCall:
             return
         if done_at:
             self._record(now, now - max(done_at, entered), self._call, error)
-        elif error is not None and not isinstance(error, grpc.RpcError):
+        elif error is not None and not isinstance(error, grpc.RpcError | GeneratorExit):
             # gRPC tells nobody of a call that somebody's interceptor broke off, nor of one whose
-            # caller is cancelled in the very turn in which its request is sent.
+            # caller is cancelled in the very turn in which its request is sent. (A waiter that is
+            # closed leaves a call that goes on.)
             self._done_at = now
             self.failed(error)
 
@@ -155,8 +158,12 @@ class _UnaryResponse(RecordedCall):
         elif not self._recorded:  # it has the only response: the status is OK
             self._recorded = True
             try:
-                metadata = yield from call.trailing_metadata().__await__()
-                self._site.end(now - self._began, now - done_at, server_times(metadata))
+                said = server_times(_drive(call.trailing_metadata()))
+            except Exception as problem:  # noqa: BLE001 - the call is recorded without
+                said = None
+                fault("reading a server's times", problem)
+            try:
+                self._site.end(now - self._began, now - done_at, said)
             except Exception as problem:  # noqa: BLE001 - the host's call goes on
                 fault("recording a call", problem)
         return response

@@ -12,12 +12,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from time import sleep
 from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
 
+from rolltop_instrument import _http
 from rolltop_instrument._guest import fault
 from rolltop_instrument._readers import Reader, Readers
 
@@ -27,97 +26,61 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _MAX_CONNECTIONS = 32
 _CLIENT_TIMEOUT_S = 15.0
 """A silent connection is closed after this; more than the central interval, to keep it open."""
-_WORDS = 3
-"""Of a request's line: method, path, version."""
-_MAX_LINE = 8192
-_MAX_FIELDS = 64
 _PAUSE_S = 5e-5
 _CHUNK_CHARS = 16000
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(StreamRequestHandler):
     server: _Server
-    raw_requestline: bytes
-    fields: dict[str, str]
-    protocol_version = "HTTP/1.1"
-    server_version = "rolltop-instrument"
-    sys_version = ""
     timeout: ClassVar[float] = _CLIENT_TIMEOUT_S
     wbufsize = -1
     disable_nagle_algorithm = True
 
-    def parse_request(self) -> bool:
-        """Read a request's head; answer what is none.
+    def handle(self) -> None:
+        """Answer one request after the other, until the client or the request ends it."""
+        last = False
+        while not last:
+            try:
+                request = _http.read_request(self.rfile)
+            except _http.RefusedError as refusal:
+                self._send(refusal.status, TEXT, f"{refusal.status}\n".encode(), last=True)
+                return
+            if request is None:
+                return
+            self._answer(request)
+            last = request.last
 
-        The library reads it as an e-mail's, which costs more than the whole page.
-        """
-        self.command, self.request_version, self.close_connection = "", "HTTP/1.1", True
-        self.requestline = self.raw_requestline.decode("latin-1").rstrip("\r\n")
-        words = self.requestline.split()
-        if len(words) != _WORDS or words[2] not in ("HTTP/1.0", "HTTP/1.1"):
-            self.send_error(HTTPStatus.BAD_REQUEST)
-            return False
-        self.command, self.path, self.request_version = words
-        fields = self._read_fields()
-        if fields is None:
-            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-            return False
-        self.fields = fields
-        has_body = "content-length" in fields or "transfer-encoding" in fields  # is not read
-        last = "close" in fields.get("connection", "").lower()
-        self.close_connection = has_body or last or self.request_version == "HTTP/1.0"
-        return True
+    def _answer(self, request: _http.Request) -> None:
+        if request.method not in ("GET", "HEAD"):
+            self._say(_http.NOT_IMPLEMENTED, "only GET and HEAD are here", request)
+        elif request.path != "/metrics":
+            self._say(_http.NOT_FOUND, "only /metrics is here", request)
+        elif request.query.get("run", "") not in ("", self.server.run_uuid):
+            self._say(_http.GONE, "this port now serves another run", request)
+        else:
+            self._page(request)
 
-    def _read_fields(self) -> dict[str, str] | None:
-        """Lower-case name -> value of the head's fields; None if they are too long or too many."""
-        fields: dict[str, str] = {}
-        for _ in range(_MAX_FIELDS):
-            line = self.rfile.readline(_MAX_LINE)
-            if line in (b"\r\n", b"\n"):
-                return fields
-            if not line.endswith(b"\n"):  # too long, or the client has gone
-                return None
-            name, _, value = line.decode("latin-1").partition(":")
-            fields[name.strip().lower()] = value.strip()
-        return None
-
-    def do_GET(self) -> None:
-        """Answer a GET."""
-        self._answer(body=True)
-
-    def do_HEAD(self) -> None:
-        """Answer a HEAD: a GET without its body."""
-        self._answer(body=False)
-
-    def _answer(self, *, body: bool) -> None:
-        url = urlsplit(self.path)
-        if url.path != "/metrics":
-            self._send(HTTPStatus.NOT_FOUND, TEXT, b"only /metrics is here\n", body=body)
-            return
-        query = parse_qs(url.query)
-        wanted = query.get("run", [""])[-1]
-        if wanted and wanted != self.server.run_uuid:
-            self._send(HTTPStatus.GONE, TEXT, b"this port now serves another run\n", body=body)
-            return
-        reader: Reader = "central" if query.get("from", [""])[-1] == "central" else "own"
+    def _page(self, request: _http.Request) -> None:
+        body = request.method == "GET"
+        reader: Reader = "central" if request.query.get("from") == "central" else "own"
         began = self.server.readers.comes(reader) if body else 0.0
-        openmetrics = "application/openmetrics-text" in self.fields.get("accept", "")
+        openmetrics = "application/openmetrics-text" in request.fields.get("accept", "")
         page = _join(self.server.chunks(openmetrics))
-        self._send(HTTPStatus.OK, OPENMETRICS if openmetrics else TEXT, page, body=body)
+        kind = OPENMETRICS if openmetrics else TEXT
+        self._send(_http.OK, kind, page, last=request.last, body=body)
         if body:
             self.server.readers.has_read(reader, began)
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes, *, body: bool) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if body:
-            self.wfile.write(content)
-        self.wfile.flush()
+    def _say(self, status: str, text: str, request: _http.Request) -> None:
+        content = f"{text}\n".encode()
+        self._send(status, TEXT, content, last=request.last, body=request.method != "HEAD")
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet: a scrape a second is no news."""
+    def _send(
+        self, status: str, kind: str, content: bytes, *, last: bool, body: bool = True
+    ) -> None:
+        head = _http.head(status, kind, len(content), last=last)
+        self.wfile.write(head + content if body else head)
+        self.wfile.flush()
 
 
 def _join(chunks: Iterator[str]) -> bytes:
@@ -133,7 +96,7 @@ def _join(chunks: Iterator[str]) -> bytes:
     return b"".join(parts)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 64
@@ -154,13 +117,6 @@ class _Server(ThreadingHTTPServer):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
-
-    def server_bind(self) -> None:
-        """Bind, without the base's look-up of the host's name, which may wait for a name server."""
-        socket.socket.setsockopt(self.socket, socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve in a thread, if there is a place; else the connection is closed at once."""
@@ -229,7 +185,7 @@ class Page:
     @property
     def port(self) -> int:
         """The port that was bound."""
-        return int(self._server.server_port)
+        return int(self._server.server_address[1])
 
     def close(self) -> None:
         """Stop listening and hang up."""

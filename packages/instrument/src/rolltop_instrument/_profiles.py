@@ -68,6 +68,8 @@ class LoopProfile:
         clock = self._clock
 
         def timed_select(timeout: float | None = None) -> Any:
+            if self._wrapper is not timed_select:  # stopped, and somebody holds on to it
+                return select(timeout)
             began = clock()
             if timeout == 0:
                 try:
@@ -84,14 +86,18 @@ class LoopProfile:
         return timed_select
 
     def read(self) -> LoopTimes | None:
-        """The times until now, the phase that is under way included; None without a profile."""
-        if self._began is None:
+        """The times until now, the phase that is under way included; None without a profile.
+
+        For one reader at a time: what it said last is the least that it says next.
+        """
+        began = self._began
+        if began is None:
             return None
-        (idle_s, idle_since), poll_s = self._idle, self._poll_s
         now = self._clock()
+        (idle_s, idle_since), poll_s = self._idle, self._poll_s
         if idle_since is not None:
             idle_s += max(0.0, now - idle_since)
-        times = idle_s, poll_s, now - self._began - idle_s - poll_s
+        times = idle_s, poll_s, now - began - idle_s - poll_s
         # The loop goes on meanwhile, and a look under way is work until it ends: by microseconds a
         # sum may be too large, but no counter goes back.
         self._said = LoopTimes(*map(max, self._said, times))
@@ -101,7 +107,8 @@ class LoopProfile:
         """End, give the selector back as it was, and return the final times."""
         final = self.read()
         selector, self._selector, self._began = self._selector, None, None
-        if selector is None or vars(selector).get("select") is not self._wrapper:
+        wrapper, self._wrapper = self._wrapper, None
+        if selector is None or vars(selector).get("select") is not wrapper:
             return final  # somebody wrapped it after us: our wrapper stays in and does nothing
         if self._before is None:
             del selector.select

@@ -14,7 +14,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
@@ -239,7 +239,7 @@ class StampedSlot:
         return self
 
     async def _wait(self) -> None:
-        """Stand in the queue; a place that comes together with a cancellation is passed on."""
+        """Stand in the queue; an error leaves it, and passes on a place that came with it."""
         place = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
         try:
@@ -247,12 +247,15 @@ class StampedSlot:
         except BaseException:
             if place.done() and not place.cancelled():
                 self._give_back()
+            else:
+                with suppress(ValueError):
+                    self._waiting.remove(place)
             raise
 
     def _give_back(self) -> None:
         while self._waiting:
             place = self._waiting.popleft()
-            if not place.done():
+            if not place.done():  # it may be cancelled in this very turn
                 place.set_result(None)
                 return
         self._free += 1
