@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def modules_of(wanted: list[str]) -> list[str]:
 
 def main() -> int:
     """Run the benches."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="all by default")
     rows: list[BenchRow] = []

@@ -1,7 +1,8 @@
 """Figures of a machine that others use too: what else it does only ever adds.
 
 So the rounds that took least count. They are chosen by all that they took, never by the difference
-that is measured.
+that is measured. Beside a run, which is disturbed itself, such a difference is too small: there
+only its ratio to the bare figure holds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """What telemetry costs inside the processes of a simulator, where it cannot be seen from outside.
 
-Two figures: the CPU of one call's whole telemetry, client and server, and that of one scrape.
+Three figures: the CPU of one call's whole telemetry, client and server, that of one scrape, and
+that of a worker's start.
 """
 
 from __future__ import annotations
 
 import http.client
+import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -18,6 +21,26 @@ CALLS = 60
 """Short rounds, interleaved, so that a burst of a neighbour falls on both."""
 SCRAPES = 200
 SCRAPE_EVERY_S = 0.02
+
+STARTS = 7
+_WITHOUT = """
+import asyncio, grpc.aio
+
+async def main():
+    grpc.aio.insecure_channel("127.0.0.1:1")
+
+asyncio.run(main())
+"""
+_WITH = """
+import asyncio, grpc.aio
+from rolltop_instrument import WorkerTelemetry
+
+async def main():
+    async with WorkerTelemetry(worker_id="0", port=0) as telemetry:
+        telemetry.grpc_channel(grpc.aio.insecure_channel("127.0.0.1:1"), "renderer")
+
+asyncio.run(main())
+"""
 
 _WORKER = """
 import asyncio, sys
@@ -75,17 +98,33 @@ def scrape_cpu_s() -> float:
 
 
 def call_cpu_s() -> tuple[float, float]:
-    """CPU-seconds that telemetry adds to one gRPC call, and those of a call without any.
+    """What telemetry adds to one gRPC call, as a share of a call without any; and that one's CPU.
 
-    Client and server are processes of their own, as in a run: the client's event loop is profiled
-    too. The server takes one call at a time and works in a thread, as the reference simulation's
-    do.
+    The share is that of the rounds that were disturbed least; the seconds are the mean of all
+    rounds, disturbed as what runs beside them. Client and server are processes of their own, as in
+    a run: the client's event loop is profiled too. The server takes one call at a time and works in
+    a thread, as the reference simulation's do.
     """
     with _Pair("bare") as bare, _Pair("full") as full:
         bare.calls(CALLS)
         full.calls(CALLS)
         rounds = [(full.calls(CALLS), bare.calls(CALLS)) for _ in range(ROUNDS)]
-    return undisturbed.difference(*zip(*rounds, strict=True))
+    added, without = undisturbed.difference(*zip(*rounds, strict=True))
+    return added / without, statistics.mean(bare_s for _, bare_s in rounds)
+
+
+def start_cpu_s() -> float:
+    """CPU-seconds that telemetry adds to the start of a worker: its import, and its page."""
+    rounds = [(_cpu_of_code(_WITH), _cpu_of_code(_WITHOUT)) for _ in range(STARTS)]
+    return statistics.median(added - without for added, without in rounds)
+
+
+def _cpu_of_code(code: str) -> float:
+    """CPU-seconds of a Python that runs ``code``."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 class _Pair:
