@@ -11,7 +11,6 @@ import grpc.aio
 import pytest
 from rolltop_instrument import StampedSlot, WorkerTelemetry
 from rolltop_instrument._calls import CallBook
-from rolltop_instrument._grpc_calls import server_times
 from rolltop_instrument.grpc_server import ServerTimingInterceptor
 
 Read = Callable[..., float | None]
@@ -109,11 +108,6 @@ class Bench:
 
     def chat(self) -> Any:
         return self.channel.stream_stream("/sim.Renderer/do_chat")
-
-
-@pytest.fixture
-def telemetry() -> WorkerTelemetry:
-    return WorkerTelemetry()
 
 
 @pytest.fixture(params=["interceptors", "channel"])
@@ -230,74 +224,6 @@ async def test_a_waiter_that_is_closed_ends_no_call(bench: Bench, recorded: Any)
         waiter.close()
         assert await call.code() == grpc.StatusCode.OK
         await recorded("do_unary")
-
-
-@grpc.aio.UnaryUnaryCall.register
-class Foreign:
-    """A call of somebody's own interceptor, whose metadata come late or never."""
-
-    def __init__(self, metadata: Callable[[], Awaitable[Any]]) -> None:
-        self.trailing_metadata = metadata
-
-    def __await__(self) -> Any:
-        yield from asyncio.sleep(0).__await__()
-        return b"theirs"
-
-    async def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.OK
-
-    def done(self) -> bool:
-        return True
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        asyncio.get_running_loop().call_soon(callback, self)
-
-
-async def _never() -> Any:
-    await asyncio.sleep(3600)
-
-
-async def _broken() -> Any:
-    raise RuntimeError("theirs")
-
-
-@pytest.mark.parametrize("metadata", [_never, _broken])
-async def test_foreign_metadata_hold_up_nobody(
-    metadata: Any, telemetry: WorkerTelemetry, faults_are_hidden: None, value: Read
-) -> None:
-    class Channel:
-        def unary_unary(self, _path: str) -> Any:
-            return lambda _request: Foreign(metadata)
-
-    call: Any = telemetry.grpc_channel(Channel(), "renderer").unary_unary("/a.B/c")  # type: ignore[arg-type]
-    async with asyncio.timeout(5):
-        assert await call(b"x") == b"theirs"
-    assert telemetry._book.service("renderer").in_flight == 0
-    key = {"service": "renderer", "method": "c"}
-    assert value(telemetry, "alpasim_rpc_duration_seconds_count", **key) == 1
-
-
-async def test_a_call_that_resumes_before_grpc_tells_of_its_end(
-    telemetry: WorkerTelemetry, value: Read
-) -> None:
-    class Late(Foreign):
-        def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-            asyncio.get_running_loop().call_later(0.02, callback, self)
-
-    async def none() -> Any:
-        return None
-
-    class Channel:
-        def unary_unary(self, _path: str) -> Any:
-            return lambda _request: Late(none)
-
-    call: Any = telemetry.grpc_channel(Channel(), "renderer").unary_unary("/a.B/c")  # type: ignore[arg-type]
-    assert await call(b"x") == b"theirs"
-    assert telemetry._book.service("renderer").in_flight == 1
-    await asyncio.sleep(0.05)
-    assert telemetry._book.service("renderer").in_flight == 0
-    key = {"service": "renderer", "method": "c"}
-    assert value(telemetry, "alpasim_rpc_blocking_seconds_count", **key) == 0
 
 
 async def test_two_waiters_record_once(bench: Bench, recorded: Any) -> None:
@@ -648,23 +574,3 @@ async def test_a_fault_of_ours_costs_the_record_and_not_the_call(
         assert await bench.unary()(b"x") == b"x"
         assert [m async for m in bench.stream()(b"x")] == [b"x", b"last"]
     assert len(caplog.records) == 1
-
-
-@pytest.mark.parametrize(
-    ("metadata", "said"),
-    [
-        (None, None),
-        ((), None),
-        ((("rolltop-times-us", "1500,2000000"),), (0.0015, 2.0)),
-        ((("rolltop-times-us", "1500"),), None),
-        ((("rolltop-times-us", "1,2,3"),), None),
-        ((("rolltop-times-us", "soon,1"),), None),
-        ((("rolltop-times-us", b"1,1"),), None),
-        ((("rolltop-times-us", f"{10**400},1"),), None),
-        ((("rolltop-times-us", f"1,{10**15}"),), None),
-        ((("rolltop-times-us", "-5,1"),), None),
-        (grpc.aio.Metadata(("rolltop-times-us", "1,2")), (1e-6, 2e-6)),
-    ],
-)
-def test_what_a_server_says(metadata: Any, said: tuple[float, float] | None) -> None:
-    assert server_times(metadata) == (said if said is None else pytest.approx(said))
