@@ -24,23 +24,28 @@ SCRAPE_EVERY_S = 0.02
 
 STARTS = 7
 _WITHOUT = """
-import asyncio, grpc.aio
+import argparse, asyncio, concurrent.futures, dataclasses, json, logging, pathlib
+import grpc.aio, numpy
 
 async def main():
     grpc.aio.insecure_channel("127.0.0.1:1")
 
 asyncio.run(main())
 """
-_WITH = """
-import asyncio, grpc.aio
+"""A worker's start: what the reference simulation's imports, and a channel."""
+_WITH = _WITHOUT.replace(
+    """
+async def main():
+    grpc.aio.insecure_channel("127.0.0.1:1")
+""",
+    """
 from rolltop_instrument import WorkerTelemetry
 
 async def main():
     async with WorkerTelemetry(worker_id="0", port=0) as telemetry:
         telemetry.grpc_channel(grpc.aio.insecure_channel("127.0.0.1:1"), "renderer")
-
-asyncio.run(main())
-"""
+""",
+)
 
 _WORKER = """
 import asyncio, sys
