@@ -22,17 +22,17 @@ CALLS = 60
 SCRAPES = 200
 SCRAPE_EVERY_S = 0.02
 
-STARTS = 7
+STARTS = 15
 _WITHOUT = """
-import argparse, asyncio, concurrent.futures, dataclasses, json, logging, pathlib
-import grpc.aio, numpy
+import argparse, asyncio, concurrent.futures.thread, dataclasses, json, logging, pathlib, random
+import grpc.aio
 
 async def main():
     grpc.aio.insecure_channel("127.0.0.1:1")
 
 asyncio.run(main())
 """
-"""A worker's start: what the reference simulation's imports, and a channel."""
+"""A worker's start: of what the reference simulation's imports, what telemetry imports too."""
 _WITH = _WITHOUT.replace(
     """
 async def main():
@@ -121,7 +121,8 @@ def call_cpu_s() -> tuple[float, float]:
 def start_cpu_s() -> float:
     """CPU-seconds that telemetry adds to the start of a worker: its import, and its page."""
     rounds = [(_cpu_of_code(_WITH), _cpu_of_code(_WITHOUT)) for _ in range(STARTS)]
-    return statistics.median(added - without for added, without in rounds)
+    added, _ = undisturbed.difference(*zip(*rounds, strict=True))
+    return added
 
 
 def _cpu_of_code(code: str) -> float:
