@@ -77,7 +77,7 @@ asyncio.run(main())
 def scrape_cpu_s() -> float:
     """CPU-seconds that a worker spends on one scrape of its page, all of its threads.
 
-    It has as many series as a worker of the run (569), and all of its calls' have changed since the
+    It has as many series as a worker of the run (583), and all of its calls' have changed since the
     scrape before.
     """
     worker = subprocess.Popen(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
 from rolltop_instrument import names
@@ -66,6 +66,25 @@ def test_a_panel_is_true_from_the_first_samples_of_a_series_on(panel: Panel) -> 
     asked = "".join(query.promql for query in panel.queries)
 
     assert not re.search(r"\b(rate|irate|increase)\(", asked)
+
+
+WITH_PERCENTILES = [p for p in PANELS if "histogram_quantile" in "".join(map(str, p.queries))]
+
+
+@pytest.mark.parametrize("panel", WITH_PERCENTILES, ids=lambda p: p.key)
+def test_a_panel_says_truly_how_far_its_percentile_may_be_off(panel: Panel) -> None:
+    said = re.search(r"a factor of (\S+) from (\S+) (ms|s) to (\S+) (ms|s)\.$", panel.description)
+    assert said
+    low, high = (
+        float(number) / {"ms": 1000, "s": 1}[unit]
+        for number, unit in (said.group(2, 3), said.group(4, 5))
+    )
+    (metric,) = (m for m in names.METRICS if f"{m.name}_bucket" in panel.series)
+    bounds = [bound for bound in metric.buckets if low <= bound <= high]
+
+    assert (bounds[0], bounds[-1]) == (low, high)
+    assert max(b / a for a, b in pairwise(bounds)) == pytest.approx(float(said[1]))
+    assert float(said[1]) < 2 or "rough" in panel.title
 
 
 def test_keys_and_titles_are_unique_and_sections_in_one_piece() -> None:

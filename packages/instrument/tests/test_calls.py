@@ -108,7 +108,7 @@ def test_budget_of_series_with_five_services_of_32() -> None:
     assert len(samples) == len(telemetry._registry)
     assert len(per_instance) <= 5 * called
     n_pairs = sum(map(len, SERVICES.values()))
-    assert len(samples) - len(per_instance) == 87 + 26 * len(SERVICES) + 29 * n_pairs <= 550
+    assert len(samples) - len(per_instance) == 101 + 26 * len(SERVICES) + 29 * n_pairs <= 550
 
 
 def test_an_instance_that_is_not_called_costs_no_series() -> None:

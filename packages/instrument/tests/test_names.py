@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rolltop_instrument import names
 
 SPECIFIED = {
@@ -68,3 +71,39 @@ def test_call_durations_resolve_half_a_millisecond_to_a_minute_by_about_two() ->
 )
 def test_the_many_histograms_have_eight_buckets_with_the_last(metric: names.Metric) -> None:
     assert len([*metric.buckets, float("inf")]) == 8
+
+
+def p95_of_buckets(bounds: tuple[float, ...], values: list[float]) -> float:
+    """Return the 95th percentile as Prometheus reads it off a histogram of ``values``."""
+    rank = 0.95 * len(values)
+    counts = [sum(value <= bound for value in values) for bound in bounds]
+    n = next(n for n, count in enumerate(counts) if count >= rank)
+    low, below = (bounds[n - 1], counts[n - 1]) if n else (0.0, 0)
+    return low + (bounds[n] - low) * (rank - below) / (counts[n] - below)
+
+
+RANGES = [(names.ROLLOUT_DURATION, 1.0, 600.0), (names.STEP_DURATION, 0.02, 2.0)]
+
+
+@pytest.mark.parametrize(("metric", "low", "high"), RANGES, ids=["rollout", "step"])
+@given(data=st.data())
+def test_the_95th_percentile_is_within_a_factor_of_the_true_one(
+    metric: names.Metric, low: float, high: float, data: st.DataObject
+) -> None:
+    durations = st.floats(low, high, exclude_min=True)
+    values = sorted(data.draw(st.lists(durations, min_size=1, max_size=60)))
+    true = values[math.ceil(0.95 * len(values)) - 1]
+
+    assert 1 / 1.6 - 1e-9 <= p95_of_buckets(metric.buckets, values) / true <= 1.6 + 1e-9
+
+
+def test_rollouts_of_twelve_seconds_do_not_read_as_24() -> None:
+    values = [8.6 + 3.3 * n / 37 for n in range(38)] + [12.3, 12.65]
+
+    assert p95_of_buckets(names.ROLLOUT_DURATION.buckets, values) < 16
+
+
+def test_no_bucket_that_earlier_runs_have_is_gone() -> None:
+    rollout, step = names.ROLLOUT_DURATION.buckets, names.STEP_DURATION.buckets
+    assert {0.1, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 600} <= set(rollout)
+    assert {0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30} <= set(step)

@@ -69,17 +69,17 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "alpasim:step_duration_seconds:p95",
         _p95("alpasim_step_duration_seconds"),
-        "95th percentile of a step's duration over a minute.",
+        "95th percentile of a step's duration over a minute, read off buckets.",
     ),
     Rule(
         "alpasim:rollout_duration_seconds:p95",
         _p95("alpasim_rollout_duration_seconds"),
-        "95th percentile of a rollout's duration over a minute.",
+        "95th percentile of a rollout's duration over a minute, read off buckets.",
     ),
     Rule(
         "alpasim:rpc_duration_seconds:p95",
         _p95("alpasim_rpc_duration_seconds", ", method"),
-        "95th percentile of a call's duration over a minute, for every method.",
+        "95th percentile of a call's duration over a minute, for every method, read off buckets.",
     ),
     Rule(
         "alpasim:rpc_queue_depth_at_start_latest:max",

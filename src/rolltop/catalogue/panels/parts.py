@@ -9,6 +9,17 @@ NO_CALL = "no worker recorded a call to a service"
 NO_SERVER_TIME = "no service says how long a call waited and was served"
 
 
+def read_off(factor: float, low: str, high: str) -> str:
+    """Return how far a percentile may be off that is read off buckets, not off the durations.
+
+    Args:
+        factor: widest ratio of neighbouring bounds between ``low`` and ``high``.
+        low: bound from which on it holds, with its unit.
+        high: bound up to which it holds, with its unit.
+    """
+    return f"A percentile is read off buckets: within a factor of {factor:g} from {low} to {high}."
+
+
 def slope(series: str, matchers: str = "") -> str:
     """Return by how much a counter rises per second: the least-squares slope over the window.
 

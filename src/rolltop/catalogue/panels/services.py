@@ -11,6 +11,7 @@ from rolltop.catalogue.panels.parts import (
     mean_so_far,
     p95_by_service,
     p95_so_far,
+    read_off,
     slope,
     so_far,
 )
@@ -62,13 +63,14 @@ SERVICES: tuple[Panel, ...] = (
     ),
     Panel(
         key="rpc_p95",
-        title="Duration of a call, 95th percentile",
+        title="Duration of a call, rough 95th percentile",
         unit="s",
         section=Section.SERVICES,
         queries=(p95_by_service("alpasim_rpc_duration_seconds"),),
         series=("alpasim_rpc_duration_seconds_bucket",),
         empty_reason=NO_CALL,
-        description="As the caller sees it: waiting, serving and the way there and back.",
+        description="As the caller sees it: waiting, serving and the way there and back. "
+        + read_off(3, "0.5 ms", "60 s"),
     ),
     Panel(
         key="server_queue",
@@ -171,7 +173,7 @@ SERVICES: tuple[Panel, ...] = (
     ),
     Panel(
         key="method_p95",
-        title="Duration of a call, 95th percentile by method",
+        title="Duration of a call, rough 95th percentile by method",
         unit="s, whole run",
         section=Section.SERVICES,
         kind=Kind.BARS,
@@ -183,6 +185,7 @@ SERVICES: tuple[Panel, ...] = (
         ),
         series=("alpasim_rpc_duration_seconds_bucket",),
         empty_reason=NO_CALL,
-        description="Which of a service's methods takes long now and then.",
+        description="Which of a service's methods takes long now and then. "
+        + read_off(3, "0.5 ms", "60 s"),
     ),
 )

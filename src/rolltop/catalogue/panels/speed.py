@@ -9,6 +9,7 @@ from rolltop.catalogue.panels.parts import (
     mean_so_far,
     p95_so_far,
     quantiles,
+    read_off,
     slope,
     so_far,
 )
@@ -66,7 +67,8 @@ SPEED: tuple[Panel, ...] = (
         queries=quantiles("alpasim_step_duration_seconds"),
         series=("alpasim_step_duration_seconds_bucket",),
         empty_reason=NO_STEP,
-        description="Over the last seconds; what a rollout waits for, again and again.",
+        description="Over the last seconds; what a rollout waits for, again and again. "
+        + read_off(1.6, "20 ms", "2 s"),
     ),
     Panel(
         key="rollout_duration",
@@ -85,7 +87,7 @@ SPEED: tuple[Panel, ...] = (
         ),
         series=("alpasim_rollout_duration_seconds_bucket",),
         empty_reason="no rollout was completed",
-        description="Completed rollouts since the start.",
+        description="Completed rollouts since the start. " + read_off(1.6, "1 s", "600 s"),
     ),
     Panel(
         key="step_time",

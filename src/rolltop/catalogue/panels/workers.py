@@ -10,6 +10,7 @@ from rolltop.catalogue.panels.parts import (
     p95_by_service,
     p95_so_far,
     quantiles,
+    read_off,
     slope,
     so_far,
 )
@@ -87,13 +88,14 @@ WORKERS: tuple[Panel, ...] = (
     ),
     Panel(
         key="blocking",
-        title="An answer waits for the event loop, 95th percentile",
+        title="An answer waits for the loop, rough 95th percentile",
         unit="s",
         section=Section.WORKERS,
         queries=(p95_by_service("alpasim_rpc_blocking_seconds"),),
         series=("alpasim_rpc_blocking_seconds_bucket",),
         empty_reason=NO_CALL,
-        description="From the loop learning of a call's end to its caller's resumption.",
+        description="From the loop learning of a call's end to its caller's resumption. "
+        + read_off(5, "0.1 ms", "500 ms"),
     ),
     Panel(
         key="gc",
@@ -139,14 +141,15 @@ WORKERS: tuple[Panel, ...] = (
     ),
     Panel(
         key="barrier",
-        title="A step waits for its observations",
+        title="A step waits for observations, rough percentiles",
         unit="s",
         section=Section.WORKERS,
         colour_by="",
         queries=quantiles("alpasim_observation_barrier_seconds"),
         series=("alpasim_observation_barrier_seconds_bucket",),
         empty_reason="no worker has a barrier before the policy",
-        description="From the last observation that was sent to the last that was received.",
+        description="From the last observation that was sent to the last that was received. "
+        + read_off(5, "1 ms", "5 s"),
     ),
     Panel(
         key="scene_cache",
@@ -166,7 +169,7 @@ WORKERS: tuple[Panel, ...] = (
     ),
     Panel(
         key="scene_load",
-        title="A scene is loaded, so far",
+        title="A scene is loaded, so far, rough percentile",
         unit="s",
         section=Section.WORKERS,
         colour_by="",
@@ -182,7 +185,8 @@ WORKERS: tuple[Panel, ...] = (
         ),
         series=("rolltop_scene_load_seconds_bucket",),
         empty_reason="the simulator does not report the loading of scenes",
-        description="Time to load a scene that the cache did not hold.",
+        description="Time to load a scene that the cache did not hold. "
+        + read_off(10, "10 ms", "60 s"),
     ),
     Panel(
         key="worker_rollouts",
