@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rolltop.cli.entry import AskedToEnd
 from rolltop.cli.main import run_command_line
 
 
@@ -23,6 +24,46 @@ def test_wrong_usage(arguments, capsys):
     assert said.err.startswith("rolltop: ")
     assert "fault of rolltop" not in said.err
     assert len(said.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["nonsense"], "rolltop --help lists the commands"),
+        (["--nonsense"], "rolltop --help lists the commands"),
+        (["run", "--nonsense"], "rolltop run --help lists what it takes"),
+        (["plot"], "rolltop plot --help lists what it takes"),
+        (["open", "--port", "x"], "rolltop open --help lists what it takes"),
+    ],
+)
+def test_the_hint_is_about_the_command(arguments, hint, capsys):
+    assert run_command_line(arguments) == 2
+    assert capsys.readouterr().err.endswith(f"  hint: {hint}\n")
+
+
+def test_no_arguments_ask_for_the_help(capsys):
+    assert run_command_line([]) == 0
+    bare = capsys.readouterr()
+    assert run_command_line(["--help"]) == 0
+    assert bare == capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (".", "is a directory"),
+        ("nodir/x.png", "the folder nodir is not there"),
+        ("file/x.png", "file is a file, not a folder"),
+    ],
+)
+def test_a_picture_that_has_no_place_is_told_plainly(output, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert run_command_line(["plot", "latest", "-o", output]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"rolltop: --output {output}")
+    assert words in said.splitlines()[0]
+    assert len(said.splitlines()) == 2
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
@@ -104,6 +145,16 @@ def test_a_signal_before_anything_was_started_is_a_cancel(
     _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
     assert process.returncode == 5
+    assert err.strip()
+
+
+def test_a_cancel_while_it_is_made_ready_says_that_nothing_was_started(monkeypatch, capsys):
+    def interrupted(*_: object, **__: object) -> None:
+        raise AskedToEnd
+
+    monkeypatch.setattr("rolltop.config.compose", interrupted)
+    assert run_command_line(["run", "sim=tiny"]) == 5
+    assert capsys.readouterr().err == "rolltop: cancelled before anything was started\n"
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:

@@ -50,6 +50,16 @@ def test_a_file_in_its_place_is_named(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("name", "what"), [("latest", "the link to the last run"), ("mine", "a link")]
+)
+def test_a_link_in_its_place_is_named(tmp_path: Path, name: str, what: str) -> None:
+    (tmp_path / name).symlink_to(tmp_path / "run")
+    words = f"this is {what}, not a directory"
+    with pytest.raises(ConfigError, match=words), new_run_directory(tmp_path / name):
+        pass
+
+
 def test_a_parent_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (

@@ -233,7 +233,7 @@ def test_the_end_of_a_run_in_a_few_lines() -> None:
 def test_the_end_of_a_failed_run_names_the_process() -> None:
     made = summary(
         outcome=Outcome.OUT_OF_MEMORY,
-        failure=Failure("renderer-0", 137, "out of memory"),
+        failure=Failure("renderer-0", 137, "was killed by SIGKILL (9)"),
         counts=RolloutCounts(12, 2, 0, 1),
         bottleneck=None,
         throughput=UNKNOWN,
@@ -242,5 +242,30 @@ def test_the_end_of_a_failed_run_names_the_process() -> None:
 
     assert lines[0] == "rollouts  2 of 12 completed, 1 failed attempt (out of memory)"
     assert lines[2] == "busiest   unknown: not measured in this run"
-    assert lines[3] == "failure   renderer-0 (exit status 137): out of memory"
+    assert lines[3] == "failure   renderer-0: was killed by SIGKILL (9)"
     assert lines[4] == "plot      none: there was no telemetry"
+
+
+def test_the_end_of_a_failed_run_shows_the_end_of_the_log() -> None:
+    said = tuple(f"line {number}" for number in range(20))
+    made = summary(
+        outcome=Outcome.FAILED,
+        failure=Failure("driver-0", 3, "ended with exit status 3", said),
+    )
+    lines = render_text_summary(made, failure_log=Path("runs/x/logs/driver-0.log"))
+
+    start = lines.index("failure   driver-0: ended with exit status 3")
+    assert lines[start + 1 : start + 13] == [
+        "          its last log lines:",
+        *(f"            line {number}" for number in range(10, 20)),
+        "log       runs/x/logs/driver-0.log",
+    ]
+
+
+def test_a_log_that_says_nothing_is_named_as_such() -> None:
+    made = summary(
+        outcome=Outcome.FAILED, failure=Failure("driver-0", 1, "ended with exit status 1")
+    )
+    lines = render_text_summary(made, failure_log=Path("driver-0.log"))
+    assert "log       driver-0.log (says nothing)" in lines
+    assert not any("last log lines" in line for line in lines)

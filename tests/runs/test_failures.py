@@ -22,9 +22,13 @@ def test_a_service_that_dies_ends_the_run_with_its_name(start_run):
     assert done.status == 3
     failure = done.summary["failure"]
     assert (failure["process"], failure["exit_status"]) == ("driver-0", 3)
-    assert failure["log_tail"]
+    assert failure["log_tail"][-1] == "sim.faults.driver.crash_after=30 ends this service"
     assert done.summary["outcome"] == "failed"
-    assert "driver-0" in done.out
+    lines = done.out.splitlines()
+    assert "failure   driver-0: ended with exit status 3" in lines
+    assert f"            {failure['log_tail'][-1]}" in lines
+    assert "log       run/logs/driver-0.log" in lines
+    assert done.out.count("exit status") == 1
     assert processes_of(done.run_dir) == []
 
 
@@ -37,11 +41,15 @@ def test_a_service_that_cannot_start_is_named(start_run):
 
 
 def test_a_service_that_is_never_ready_is_named(start_run):
-    command = "sim.services.physics.command=[python,-c,'import time; time.sleep(60)']"
+    program = "import time; print(1234, flush=True); time.sleep(60)"
+    command = f"sim.services.physics.command=[python,-c,'{program}']"
     done = start_run(*TINY, OFF, command, "sim.services.physics.start_timeout_s=1").finish()
     assert done.status == 3
     assert done.summary["failure"]["process"] == "physics-0"
     assert "not ready within 1 s" in done.summary["failure"]["reason"]
+    lines = done.out.splitlines()
+    assert "            1234" in lines
+    assert "log       run/logs/physics-0.log" in lines
     assert processes_of(done.run_dir) == []
 
 

@@ -178,11 +178,14 @@ async def test_calls_are_served_in_turn(tmp_path: Path) -> None:
     assert all(reply["service_s"] > 0 for reply in replies)
 
 
-async def test_a_crash_comes_after_as_many_calls_as_asked(tmp_path: Path) -> None:
+async def test_a_crash_comes_after_as_many_calls_as_asked_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     faults = {"physics": {"crash_after": 5}}
     async with services(faults) as (endpoints, instances), WorkerTelemetry() as telemetry:
         await Worker(arguments(tmp_path, endpoints), telemetry).run()
     assert await instances["physics"].ended == CRASHED
+    assert "sim.faults.physics.crash_after=5 ends this service\n" in capsys.readouterr().out
     assert not instances["driver"].ended.done()
 
 

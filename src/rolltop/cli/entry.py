@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 CANCELLED = 5
 """`ExitStatus.CANCELLED`, which is not imported yet."""
+NOTHING_STARTED = "cancelled before anything was started"
 
 
 class AskedToEnd(BaseException):
@@ -30,13 +32,18 @@ def main() -> None:
 
         status = run_command_line(sys.argv[1:])
     except AskedToEnd:
-        pass
+        _say(f"rolltop: {NOTHING_STARTED}")
     _flush()
     sys.exit(status)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
     raise AskedToEnd
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # the terminal went away
+        print(line, file=sys.stderr)
 
 
 def _open_streams() -> None:

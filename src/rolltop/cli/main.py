@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -18,7 +19,6 @@ from rolltop.model.run import ExitStatus
 
 app = typer.Typer(
     name="rolltop",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -46,9 +46,13 @@ for _command in (run, plot, open, deps):
 
 
 def run_command_line(arguments: list[str]) -> int:
-    """Run a command and return its exit status; what goes wrong is a line on standard error."""
+    """Run a command and return its exit status; what goes wrong is a line on standard error.
+
+    No arguments at all ask for the help.
+    """
     try:
-        status = int(app(arguments, prog_name="rolltop", standalone_mode=False) or 0)
+        words = arguments or ["--help"]
+        status = int(app(words, prog_name="rolltop", standalone_mode=False) or 0)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 (the last border: each becomes an exit status)
         return _status_of(error)
@@ -64,9 +68,10 @@ def _status_of(error: BaseException) -> int:
     elif isinstance(error, typer.Exit):
         status = error.exit_code
     elif isinstance(error, typer.TyperException):
-        _complain(error.format_message(), "rolltop --help lists the commands")
+        _complain(error.format_message(), _help_for(error))
         status = ExitStatus.USAGE
     elif isinstance(error, typer.Abort | KeyboardInterrupt | AskedToEnd):
+        _complain(str(error) or "cancelled", None)
         status = ExitStatus.CANCELLED
     elif isinstance(error, BrokenPipeError | SystemExit):  # the latter is what rich makes of it
         _silence_stdout()
@@ -76,6 +81,14 @@ def _status_of(error: BaseException) -> int:
     else:
         status = _our_fault(error)
     return status
+
+
+def _help_for(error: typer.TyperException) -> str:
+    """Return which help to read about a wrong command line: that of its command."""
+    context = getattr(error, "ctx", None)
+    if context is None or context.parent is None:
+        return "rolltop --help lists the commands"
+    return f"{context.command_path} --help lists what it takes"
 
 
 def _describe(error: OSError) -> str:
@@ -94,9 +107,10 @@ def _cure(error: OSError) -> str | None:
 
 
 def _complain(message: str, hint: str | None) -> None:
-    print(f"rolltop: {message}", file=sys.stderr)
-    if hint:
-        print(f"  hint: {hint}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # the terminal went away
+        print(f"rolltop: {message}", file=sys.stderr)
+        if hint:
+            print(f"  hint: {hint}", file=sys.stderr)
 
 
 def _our_fault(error: BaseException) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,8 @@ def plot(
     from rolltop.lifecycle.runs import resolve_run
     from rolltop.report.text import throughput_line
 
+    if output is not None:
+        _require_place(output)
     paths = resolve_run(run, Path.cwd() / "runs")
     report = replot(paths, output=output)
     if report.plot is None:
@@ -43,6 +46,36 @@ def plot(
     print(f"plot      {report.plot} ({report.panels.drawn} panels{empty})")
     print(f"speed     {throughput_line(report.throughput)}")
     return 0
+
+
+def _require_place(output: Path) -> None:
+    """Refuse a place where no file can be written.
+
+    Raises:
+        ConfigError: It is a directory, or its folder is not there.
+    """
+    from rolltop.errors import ConfigError
+
+    if output.is_dir():
+        raise ConfigError(
+            f"--output {output} is a directory",
+            hint=f"name a file in it: --output {output / 'metrics_plot.png'}",
+        )
+    if not output.parent.exists():
+        raise ConfigError(
+            f"--output {output}: the folder {output.parent} is not there",
+            hint="make it first, or choose another",
+        )
+    if not output.parent.is_dir():
+        raise ConfigError(
+            f"--output {output}: {output.parent} is a file, not a folder",
+            hint="choose a folder",
+        )
+    if not os.access(output.parent, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"--output {output}: nothing can be written in {output.parent}",
+            hint="choose a place that you may write to",
+        )
 
 
 def register(app: typer.Typer) -> None:

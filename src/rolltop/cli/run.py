@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rolltop.cli.entry import NOTHING_STARTED, AskedToEnd
+
 if TYPE_CHECKING:
     from rolltop.lifecycle.prepare import PreparedRun
     from rolltop.lifecycle.run import RunResult
@@ -43,11 +45,18 @@ def run(
 
     Progress goes to standard error, the result to standard output.
     """
+    words = [*(overrides or []), *(["telemetry.strict=true"] if strict else [])]
+    try:
+        return _run(words, dry_run=dry_run, as_json=as_json)
+    except (AskedToEnd, KeyboardInterrupt):  # from its first process on, a run ends by itself
+        raise AskedToEnd(NOTHING_STARTED) from None
+
+
+def _run(words: list[str], *, dry_run: bool, as_json: bool) -> int:
     from rolltop.config import compose
     from rolltop.lifecycle.prepare import prepare
 
     cwd = Path.cwd()
-    words = [*(overrides or []), *(["telemetry.strict=true"] if strict else [])]
     config = compose(words, cwd=cwd)
     prepared = prepare(config, ["rolltop", "run", *words], cwd=cwd)
     if dry_run:
@@ -78,10 +87,13 @@ def _print_result(prepared: PreparedRun, result: RunResult, *, as_json: bool) ->
         return
     directory = _short(prepared.paths.run_dir)
     plot = prepared.paths.plot
+    failure = result.summary.failure
+    log = prepared.paths.log_of(failure.process) if failure is not None else None
     lines = render_text_summary(
         result.summary,
         plot=Path(_short(plot)) if plot.exists() else None,
         open_command=f"{_program()} open {directory}",
+        failure_log=Path(_short(log)) if log is not None and log.exists() else None,
     )
     print("\n".join(lines))
 

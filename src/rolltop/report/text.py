@@ -10,7 +10,11 @@ from rolltop.report import style
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rolltop.report.summary import RunSummary
+    from rolltop.report.summary import FailureRecord, RunSummary
+
+_TAIL = 10
+"""Last lines of a log that are shown; ``summary.json`` has more of them."""
+_INDENT = " " * 10
 
 
 def throughput_line(estimate: ThroughputEstimate) -> str:
@@ -29,20 +33,41 @@ def throughput_line(estimate: ThroughputEstimate) -> str:
 
 
 def render_text_summary(
-    summary: RunSummary, *, plot: Path | None = None, open_command: str | None = None
+    summary: RunSummary,
+    *,
+    plot: Path | None = None,
+    open_command: str | None = None,
+    failure_log: Path | None = None,
 ) -> list[str]:
-    """Return the lines that end a run on a terminal, without markup."""
+    """Return the lines that end a run on a terminal, without markup.
+
+    Args:
+        summary: What came of the run.
+        plot: Where its plot is, None where there is none.
+        open_command: What looks at its data.
+        failure_log: The log of the process that ended it, None where it has none.
+    """
     lines = [_rollouts_line(summary)]
     estimate = ThroughputEstimate(**summary.seconds_per_rollout.model_dump())
     lines.append(f"speed     {throughput_line(estimate)}")
     lines.append(f"busiest   {_bottleneck_line(summary)}")
     if summary.failure is not None:
-        failure = summary.failure
-        status = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
-        lines.append(f"failure   {failure.process}{status}: {failure.reason}")
+        lines.extend(_failure_lines(summary.failure, failure_log))
     lines.append(f"plot      {_plot_line(summary, plot)}")
     if open_command is not None:
         lines.append(f"open      {open_command}")
+    return lines
+
+
+def _failure_lines(failure: FailureRecord, log: Path | None) -> list[str]:
+    """Return what ended the run and the end of its log; the reason says the exit status."""
+    lines = [f"failure   {failure.process}: {failure.reason}"]
+    shown = failure.log_tail[-_TAIL:]
+    if shown:
+        lines.append(f"{_INDENT}its last log lines:")
+        lines.extend(f"{_INDENT}  {line}" for line in shown)
+    if log is not None:
+        lines.append(f"log       {log}{'' if shown else ' (says nothing)'}")
     return lines
 
 

@@ -28,6 +28,7 @@ class Instance:
     """Answers calls in turn, each in ``work_ms`` milliseconds, and fails as ``fault`` says."""
 
     def __init__(self, service: str, work_ms: float, fault: dict[str, Any]) -> None:
+        self.service = service
         self.function = METHODS[service]
         self.fault = fault
         self.turn_s = (work_ms + fault.get("delay_ms", 0.0)) / 1000
@@ -67,6 +68,8 @@ class Instance:
         """Crash after as many calls as were asked for."""
         self.served += 1
         if self.served == self.fault.get("crash_after") and not self.ended.done():
+            asked = f"sim.faults.{self.service}.crash_after={self.served}"
+            print(f"{asked} ends this service", flush=True)  # noqa: T201
             self.ended.set_result(CRASHED)
 
     def stop(self) -> None:

@@ -94,7 +94,7 @@ def test_a_crash_that_was_asked_for_comes_after_so_many_calls(tmp_path: Path) ->
                 stub.start_session(common_pb2.SessionRequest(), timeout=10)
         _, log = process.communicate(timeout=30)
     assert process.returncode == 3
-    assert "crashes after 3 calls, as sim.faults says" in log
+    assert "sim.faults.trafficsim.crash_after=3 ends this service" in log
 
 
 @pytest.mark.parametrize(

@@ -115,5 +115,6 @@ class Station:
     def _count(self) -> None:
         self._served += 1
         if self._served == self._fault.crash_after:
-            _log.error("crashes after %d calls, as sim.faults says", self._served)
+            service = self.name.rpartition("-")[0]
+            _log.error("sim.faults.%s.crash_after=%d ends this service", service, self._served)
             self._stop.request(CRASH_EXIT_STATUS)
