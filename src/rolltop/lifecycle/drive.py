@@ -12,7 +12,7 @@ from rolltop.launch.diagnosis import ProcessFailedError
 from rolltop.lifecycle.monitoring import NAME as PROMETHEUS
 from rolltop.lifecycle.monitoring import RunPrometheus
 from rolltop.lifecycle.prepare import write_plan
-from rolltop.lifecycle.progress import RunStatus
+from rolltop.lifecycle.progress import RunStatus, time_left_s
 from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.model.plan import Role
 from rolltop.model.run import Failure, Outcome
@@ -239,9 +239,22 @@ class RunDriver:
         return RunStatus(
             counts=counts,
             elapsed_s=max(0.0, (until_s or time.time()) - started_s),
-            at_once=min(counts.requested, self._run.config.topology().capacity),
+            left_s=self._left_s(counts, started_s) if self.ended_s is None else None,
             busiest=busiest[0] if busiest else None,
             busiest_queue=busiest[1] if busiest else None,
+        )
+
+    def _left_s(self, counts: RolloutCounts, started_s: float) -> float | None:
+        """Return the seconds left at the pace of the rollouts that have ended."""
+        at_once = min(counts.requested, self._run.config.topology().capacity)
+        first_s = self.rollouts.first_started_s or started_s
+        results = self.rollouts.results
+        return time_left_s(
+            [max(0.0, r.ended_s - first_s) for r in results[-at_once:]],
+            n_ended=len(results),
+            n_left=counts.left,
+            at_once=at_once,
+            elapsed_s=time.time() - first_s,
         )
 
     # -- end ----------------------------------------------------------------------------------

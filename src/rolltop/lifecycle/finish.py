@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import rolltop
 from rolltop.catalogue import questions
 from rolltop.errors import RolltopError
+from rolltop.lifecycle.judged import EVENT as JUDGED
+from rolltop.lifecycle.judged import Judged
 from rolltop.lifecycle.reading import LATE, GivenUpError, TimedSource, in_thread
 from rolltop.model.estimate import ThroughputEstimate
-from rolltop.model.run import Outcome
 from rolltop.report.reader import Window
 from rolltop.report.run_report import make_report
 from rolltop.report.summary import (
@@ -69,8 +70,9 @@ async def finish(
 
     Whatever fails on the way to the plot is an entry in ``telemetry.missing``.
     """
-    events.append("telemetry_reading")
-    reading = _Reading(run, driver, ending, counts)
+    judged = _judged(run, driver, ending)
+    events.append(JUDGED, **judged.fields())
+    reading = _Reading(run, driver, judged, counts)
     await reading.read(note)
     await driver.prometheus.close()
     report, missing, counts = reading.report, reading.missing, reading.counts
@@ -81,13 +83,7 @@ async def finish(
     except OSError as error:
         written = False
         note(f"warning: {run.paths.summary} cannot be written: {error.strerror}")
-    events.append(
-        "summary",
-        panels=summary.panels.drawn,
-        missing=summary.telemetry.missing,
-        first_rollout_s=driver.rollouts.first_started_s,
-        last_rollout_s=driver.rollouts.last_ended_s,
-    )
+    events.append("summary", panels=summary.panels.drawn, missing=summary.telemetry.missing)
     return Finished(summary, (*missing, *(report.lost if report else ())), written)
 
 
@@ -99,14 +95,14 @@ class _Reading:
     """
 
     def __init__(
-        self, run: PreparedRun, driver: RunDriver, ending: Ending, counts: RolloutCounts
+        self, run: PreparedRun, driver: RunDriver, judged: Judged, counts: RolloutCounts
     ) -> None:
         self.report: RunReport | None = None
         self.counts = counts
         self._given_up: dict[str, str] = {}
         self._run = run
         self._driver = driver
-        self._ending = ending
+        self._judged = judged
 
     @property
     def missing(self) -> dict[str, str]:
@@ -153,16 +149,15 @@ class _Reading:
 
     def _make(self, source: TimedSource) -> RunReport:
         """Ask and draw; in a thread of its own."""
-        if self._ending.outcome is not Outcome.COMPLETED:
-            start_s = self._run.identity.started.timestamp()
+        if not self._judged.reached_end:
             self.counts = with_attempts(
                 self.counts,
                 source,
                 run_uuid=self._run.identity.run_uuid,
-                start_s=start_s,
-                end_s=self._driver.ended_s or start_s,
+                start_s=self._judged.window.start_s,
+                end_s=self._judged.window.end_s,
             )
-        return _report(self._run, self._driver, self._ending, self.counts, source)
+        return _report(self._run, self._driver, self._judged, self.counts, source)
 
 
 def with_attempts(
@@ -198,30 +193,40 @@ async def _until(
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _judged(run: PreparedRun, driver: RunDriver, ending: Ending) -> Judged:
+    """Return what the report of a run is made over: its drive, without its being stopped."""
+    started_s = run.identity.started.timestamp()
+    start_s = driver.started_s or started_s
+    return Judged(
+        Window(
+            start_s=start_s,
+            end_s=max(start_s, driver.ended_s or start_s),
+            first_rollout_s=driver.rollouts.first_started_s,
+            last_rollout_s=driver.rollouts.last_ended_s,
+        ),
+        interval_s=run.config.telemetry.worker_interval_s,
+        reached_end=ending.failure is None and not ending.detail,
+    )
+
+
 def _report(
     run: PreparedRun,
     driver: RunDriver,
-    ending: Ending,
+    judged: Judged,
     counts: RolloutCounts,
     source: TimedSource,
 ) -> RunReport:
-    ended_s = driver.ended_s or run.identity.started.timestamp()
     return make_report(
         source,
         identity=run.identity,
         plot=run.paths.plot,
         n_workers=run.config.runtime.nr_workers,
         counts=counts,
-        window=Window(
-            start_s=driver.started_s or run.identity.started.timestamp(),
-            end_s=ended_s,
-            first_rollout_s=driver.rollouts.first_started_s,
-            last_rollout_s=driver.rollouts.last_ended_s,
-        ),
-        scrape_interval_s=run.config.telemetry.worker_interval_s,
+        window=judged.window,
+        scrape_interval_s=judged.interval_s,
         topology_name=run.config.topology_name,
         steps_per_rollout=driver.rollouts.steps_per_rollout,
-        reached_end=ending.failure is None and not ending.detail,
+        reached_end=judged.reached_end,
     )
 
 

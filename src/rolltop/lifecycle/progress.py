@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rolltop.model.run import RolloutCounts
 
@@ -22,12 +22,12 @@ _PLAIN_EVERY_S = 10.0
 class RunStatus:
     """The state of a run at a moment.
 
-    ``elapsed_s`` counts from the first worker's start; ``at_once`` rollouts go on together.
+    ``elapsed_s`` counts from the first worker's start; ``left_s`` is what :func:`time_left_s` says.
     """
 
     counts: RolloutCounts
     elapsed_s: float
-    at_once: int = 1
+    left_s: float | None = None
     busiest: str | None = None
     busiest_queue: float | None = None
 
@@ -37,19 +37,45 @@ class RunStatus:
         return self.elapsed_s / self.counts.completed if self.counts.completed else None
 
     @property
-    def left_s(self) -> float | None:
-        """Seconds left at the speed so far, None before a first round of rollouts has ended.
-
-        All of a round start together and end together: a speed before its end would be too low.
-        """
-        if self.counts.finished < max(1, self.at_once):
-            return None
-        return self.elapsed_s / self.counts.finished * self.counts.left
-
-    @property
     def over(self) -> bool:
         """Whether no rollout is left."""
         return self.counts.left == 0
+
+
+def time_left_s(
+    latest_ends_s: Sequence[float], *, n_ended: int, n_left: int, at_once: int, elapsed_s: float
+) -> float | None:
+    """Return the seconds until the last rollout ends, None while none has ended.
+
+    Each slot takes the next rollout when its last one ends, and each rollout still to end takes
+    as long as those that ended did in the mean. What a rollout takes beyond that is not known: the
+    estimate stands still then. It never grows because time passes.
+
+    Args:
+        latest_ends_s: Ends of the latest rollouts to end, seconds from the first one's start,
+            ascending: ``at_once`` of them, or all where fewer ended.
+        n_ended: Rollouts that ended, however.
+        n_left: Rollouts that have not ended.
+        at_once: Slots: rollouts that go on together.
+        elapsed_s: Now, seconds from the first rollout's start.
+    """
+    if n_ended < 1 or not latest_ends_s:
+        return None
+    if n_left < 1:
+        return 0.0
+    under_way = min(n_left, at_once)
+    # Nothing is idle: the time that the slots spent on rollouts that ended is the sum of the
+    # latest ends, as every earlier end is the start of a rollout that ended too.
+    mean_s = sum(latest_ends_s) / n_ended
+    starts_s = [0.0] * (at_once - len(latest_ends_s)) + list(latest_ends_s)
+    free_in_s = sorted(
+        min(mean_s, max(0.0, start_s + mean_s - elapsed_s)) for start_s in starts_s[:under_way]
+    )
+    n_waiting = n_left - under_way
+    if n_waiting == 0:
+        return free_in_s[-1]
+    rounds, slot = divmod(n_waiting - 1, under_way)
+    return max(free_in_s[-1], free_in_s[slot] + (rounds + 1) * mean_s)
 
 
 class ProgressView(Protocol):
@@ -78,7 +104,7 @@ def describe(status: RunStatus) -> str:
         parts.append(f"{status.seconds_per_rollout:.1f} s/rollout")
     if status.busiest is not None and status.busiest_queue is not None and not status.over:
         parts.append(f"{status.busiest} queue {status.busiest_queue:.0f}")
-    if status.left_s is not None and not status.over:
+    if status.left_s and not status.over:
         parts.append(f"about {format_duration(status.left_s)} left")
     return " · ".join(parts)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from rolltop.files import read_file
+from rolltop.lifecycle.judged import read_judged
 from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.lifecycle.view import open_view
-from rolltop.model.run import RunIdentity
+from rolltop.model.run import RolloutCounts, RunIdentity
 from rolltop.report.reader import Window
 from rolltop.report.run_report import make_report
 from rolltop.report.summary import read_summary
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 _METADATA_BYTES_MAX = 64 << 10
 _ROLLOUTS_BYTES_MAX = 512 << 20
-_EVENTS_BYTES_MAX = 64 << 20
 _SLACK_S = 2.0
 """Between a rollout's end and the last sample of the run."""
 
@@ -36,7 +34,8 @@ _SLACK_S = 2.0
 def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
     """Draw ``metrics_plot.png``, into the run directory unless ``output`` names a file.
 
-    The run's data are read on a copy; nothing else of the run is touched.
+    The run's data are read on a copy; nothing else of the run is touched. A run that said what it
+    judged over is judged over the same again; of one that was killed the data decide.
 
     Raises:
         DependencyError: there is no Prometheus.
@@ -45,16 +44,19 @@ def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
     watch = RolloutWatch(paths.rollouts, requested=_requested(paths))
     counts = watch.refresh()
     summary = _summary(paths)
+    judged = read_judged(paths.events)
     with open_view(paths) as view:
         return make_report(
             view.prometheus,
             identity=read_identity(paths),
             plot=output or paths.plot,
             n_workers=summary.topology.nr_workers if summary else None,
-            counts=counts,
-            window=_window(view, paths, watch, summary),
+            counts=RolloutCounts(**summary.rollouts.model_dump()) if summary else counts,
+            window=judged.window if judged else _window(view, watch, summary),
+            scrape_interval_s=judged.interval_s if judged else None,
             topology_name=(summary.topology.name or "") if summary else "",
             steps_per_rollout=watch.steps_per_rollout,
+            reached_end=judged.reached_end if judged else None,
         )
 
 
@@ -103,11 +105,11 @@ def _summary(paths: RunPaths) -> RunSummary | None:
         return None
 
 
-def _window(view: View, paths: RunPaths, watch: RolloutWatch, summary: RunSummary | None) -> Window:
-    """Return the time to look at: that of the samples, cut where the rollouts ended."""
+def _window(view: View, watch: RolloutWatch, summary: RunSummary | None) -> Window:
+    """Return the time to look at of a run that does not say it: that of its samples."""
     started_s = summary.times.started.timestamp() if summary else 0.0
     span = view.span or (started_s, started_s + 1.0)
-    first_rollout_s, last_rollout_s = rollout_times(paths, watch, span)
+    first_rollout_s, last_rollout_s = rollout_times(watch, span)
     return Window(
         start_s=span[0],
         end_s=span[1],
@@ -117,37 +119,16 @@ def _window(view: View, paths: RunPaths, watch: RolloutWatch, summary: RunSummar
 
 
 def rollout_times(
-    paths: RunPaths, watch: RolloutWatch, span: tuple[float, float]
+    watch: RolloutWatch, span: tuple[float, float]
 ) -> tuple[float | None, float | None]:
     """Return when the first rollout started and the last ended, unix seconds, None if not known.
 
-    A run that reached its end has said so in its events. Else the results' modification times are
-    taken, if the run's samples, from ``span[0]`` to ``span[1]``, are of that time: a copy of a run
-    may have the times of the copying.
+    The results' modification times are taken, if the run's samples, from ``span[0]`` to
+    ``span[1]``, are of that time: a copy of a run may have the times of the copying.
     """
-    said = _said_at_the_end(paths)
-    if said is not None:
-        return said
     first_s, last_s = watch.first_started_s, watch.last_ended_s
     least_s, most_s = span[0] - _SLACK_S, span[1] + _SLACK_S
     known = [each for each in (first_s, last_s) if each is not None]
     if not all(least_s <= each <= most_s for each in known):
         return None, None
     return first_s, last_s
-
-
-def _said_at_the_end(paths: RunPaths) -> tuple[float, float] | None:
-    """Return the times of the first rollout's start and the last one's end from the events."""
-    try:
-        lines = read_file(paths.events, max_bytes=_EVENTS_BYTES_MAX).splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
-        try:
-            event = json.loads(line)
-            if event["event"] == "summary":
-                times = float(event["first_rollout_s"]), float(event["last_rollout_s"])
-                return times if all(map(math.isfinite, times)) else None
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-    return None
