@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import gc
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from rolltop.catalogue.panel import Kind
 from rolltop.catalogue.panels import PANELS
 from rolltop.report.collect import PanelData, PanelLine
 from rolltop.report.course import Course
@@ -18,6 +20,7 @@ from tests.report.shapes import START_S, empty, filled, with_values
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 HEADER = PlotHeader("demo", ("run 0f3a92c1 · 12 of 12 rollouts", "3.8 ± 0.1 s per rollout"))
@@ -40,20 +43,45 @@ SHAPES = {
     "millions": some(filled(scale=1e7)),
     "an hour": some(filled(seconds=3600.0)),
     "long reasons": some(empty("the query failed: at http://127.0.0.1:9090 " + "word " * 90)),
+    "wide letters": some(filled(["W" * 40, "M" * 30])),
+    "a job's name": some(filled(["alpasim-runtime-worker"])),
     "half of it": some([d for pair in zip(filled(), empty("none"), strict=True) for d in pair]),
 }
+
+
+def titled(data: list[PanelData], title: str) -> list[PanelData]:
+    """Return the panels under another title."""
+    return [dataclasses.replace(d, panel=dataclasses.replace(d.panel, title=title)) for d in data]
+
+
+def lined(key: str, values: dict[str, list[float]]) -> list[PanelData]:
+    """Return one panel with these series, by their legends."""
+    (panel,) = (p for p in PANELS if p.key == key)
+    lines = tuple(
+        PanelLine(name, name.partition(" ")[0], START_S + np.arange(len(v)), np.array(v))
+        for name, v in values.items()
+    )
+    return [PanelData(panel, lines)]
 
 
 def course(seconds: float = 90.0, warm_up_s: float | None = 12.0) -> Course:
     return Course(START_S, seconds, warm_up_s)
 
 
+SHAPES["long titles"] = titled(some(filled()), "How long an answer waits for its turn, " * 3)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_text_can_be_read(shape: str) -> None:
     seconds = 3600.0 if shape == "an hour" else 90.0
-    figure = build_sheet(SHAPES[shape], HEADER, course(seconds)).figure
+    sheet = build_sheet(SHAPES[shape], HEADER, course(seconds))
 
-    assert read_figure(figure) == Reading(overlapping=[], outside=[], over_data=[])
+    assert read_figure(sheet.figure) == Reading([], [], over_data=[], over_legend=[])
+    for axes, (left, right) in zip(sheet.figure.axes, sheet.cells, strict=True):
+        box = axes.get_tightbbox()
+        assert box is not None
+        assert left <= box.x0, axes.get_title(loc="left")
+        assert box.x1 <= right, axes.get_title(loc="left")
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +170,54 @@ def test_values_start_at_zero() -> None:
     figure = build_sheet(some(with_values([100.0, 101.0, 100.5])), HEADER, course(3)).figure
 
     assert {axes.get_ylim()[0] for axes in figure.axes if axes.get_ylabel()} == {0.0}
+
+
+def ticks(axis: Axis) -> list[str]:
+    low, high = axis.get_view_interval()
+    places = [t for t in axis.get_majorticklocs() if low <= t <= high]
+    return axis.get_major_formatter().format_ticks(places)
+
+
+def test_a_panel_of_zeros_goes_from_0_to_1_and_counts_in_whole_numbers() -> None:
+    sheet = build_sheet(with_values([0.0] * 5), HEADER, course(4))
+    sheet.figure.draw_without_rendering()
+
+    for axes, data in zip(sheet.figure.axes, sheet.data, strict=True):
+        bars = data.panel.kind is Kind.BARS
+        axis = axes.xaxis if bars else axes.yaxis
+        if data.panel.y_max is None:
+            assert axis.get_view_interval() == pytest.approx([0, 1]), data.panel.key
+        counts = {"rollouts", "failures", "worker_rollouts", "samples", "queue_depth"}
+        assert data.panel.key not in counts or ticks(axis) == ["0", "1"]
+        assert 2 <= len(ticks(axis)) <= 5
+
+
+def test_counts_have_whole_ticks_only() -> None:
+    figure = build_sheet(lined("failures", {"driver": [0, 1, 2, 2]}), HEADER, course(3)).figure
+
+    assert ticks(figure.axes[0].yaxis) == ["0", "1", "2"]
+
+
+def test_max_and_min_share_a_colour_and_an_entry() -> None:
+    values: dict[str, list[float]] = {
+        "renderer max": [3, 3], "driver max": [2, 4], "renderer min": [1, 0], "driver min": [0, 1],
+    }  # fmt: skip
+    (axes,) = build_sheet(lined("queue_depth", values), HEADER, course(1)).figure.axes
+    legend = axes.get_legend()
+
+    assert legend is not None
+    assert [t.get_text() for t in legend.get_texts()] == ["thin: min", "renderer", "driver"]
+    upper, lower = axes.lines[0], axes.lines[2]
+    assert upper.get_color() == lower.get_color() == "#0072b2"
+    assert upper.get_linewidth() > lower.get_linewidth()
+
+
+def test_a_value_alone_is_seen() -> None:
+    data = lined("step_rate", {"all workers": [np.nan, 3.0, np.nan, 2.0, 2.0]})
+    (axes,) = build_sheet(data, HEADER, course(4)).figure.axes
+
+    assert axes.lines[0].get_marker() == "o"
+    assert axes.lines[0].get_markevery() == [1]
 
 
 def test_a_peak_at_the_start_is_cut_off_and_said_so() -> None:

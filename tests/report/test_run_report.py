@@ -11,6 +11,8 @@ import pytest
 from rolltop.catalogue.panels import PANELS
 from rolltop.model.run import RolloutCounts, RunIdentity
 from rolltop.prometheus.query import Prometheus
+from rolltop.report import plot
+from rolltop.report.course import Course
 from rolltop.report.reader import Window
 from rolltop.report.run_report import RunReport, make_report
 from tests.report.conftest import serving
@@ -71,6 +73,32 @@ def test_every_panel_of_a_worker_shows_something(report: RunReport) -> None:
 def test_the_plot_is_made(report: RunReport) -> None:
     assert report.plot is not None
     assert report.plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_axis_and_heading_count_from_the_first_rollout(
+    driving_run: SimulatedRun,
+    prometheus: Prometheus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    courses: list[Course] = []
+
+    def draw_nothing(*given: Any) -> plot.PanelReport:
+        courses.append(given[-1])
+        return plot.PanelReport()
+
+    monkeypatch.setattr(plot, "draw_plot", draw_nothing)
+    first_s = driving_run.start_s + 7.5
+    window = Window(
+        driving_run.start_s,
+        driving_run.start_s + driving_run.end_s + 2,
+        first_s,
+        driving_run.start_s + driving_run.end_s,
+    )
+    found = report_of(driving_run, prometheus, tmp_path, window=window).throughput
+
+    assert found.steady_since_s is not None
+    assert courses == [Course(first_s, window.end_s - first_s, found.steady_since_s)]
 
 
 def test_the_speed_is_that_of_the_simulation(report: RunReport, driving_run: SimulatedRun) -> None:

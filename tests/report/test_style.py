@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rolltop.report.style import Colours, elapsed, number, scaled, time_ticks
+from rolltop.catalogue.panels import PANELS
+from rolltop.report.style import Colours, elapsed, is_count, number, scaled, time_ticks
 
 
 @given(st.floats(0.5, 1e7))
@@ -60,3 +61,21 @@ def test_few_workers_are_far_apart_in_colour() -> None:
     colours = Colours([str(i) for i in range(8)])
 
     assert len({colours.of(str(i)) for i in range(8)}) == 8
+
+
+def test_a_services_colour_is_nothing_elses() -> None:
+    services = ["renderer", "driver", "physics", "controller", "trafficsim"]
+    others = ["completed", "failed attempts", "abandoned", "mean", "median", "95th percentile",
+              "hit", "miss", "work", "poll", "idle", "waiting", "fifo", "alpasim-runtime-worker",
+              "sensor", "all workers", "since the start"]  # fmt: skip
+    colours = Colours([*services, *others])
+
+    assert len({colours.of(name) for name in services}) == len(services)
+    assert not {colours.of(name) for name in services} & {colours.of(name) for name in others}
+
+
+def test_units_of_counts_are_known() -> None:
+    assert [p.unit for p in PANELS if is_count(p.unit)] == [
+        "rollouts", "calls", "calls or attempts", "rollouts", "rollouts", "requests",
+        "rollouts, whole run", "targets", "samples",
+    ]  # fmt: skip

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from numpy.typing import NDArray
 
     from rolltop.report.collect import PanelData, PanelLine
@@ -24,9 +27,10 @@ if TYPE_CHECKING:
 
 LEGENDS = 10
 """Entries of a legend; the rest is counted."""
+MAX, MIN = " max", " min"
+"""How the legends of the two ends of one range end."""
 BARS = 8
 """Bars of a panel; the rest is counted."""
-LEGEND_CHARS = 23
 BAR_CHARS = 40
 REASON_CHARS = 66
 START = 0.2
@@ -37,6 +41,11 @@ SIZE = 8.0
 """Points of the smallest text."""
 LETTER = 0.07
 """Inches that a letter of that size takes, at the most, in the mean of a word."""
+TITLE = 10.0
+SMALL_TITLE = 9.0
+"""Points of a title, and of one that would reach over the legend's column."""
+LEGEND_HANDLE = 0.33
+"""Inches of a legend that are not its text."""
 BELOW = 0.3
 BESIDE = 0.5
 """Inches from the axes to the middle of their label."""
@@ -87,9 +96,34 @@ def bars_from(data: PanelData) -> float:
 def _draw_title(axes: Axes, text: str, outside: float = 0.0) -> None:
     """Draw the title from ``outside`` inches to the left of the axes on."""
     x = -_inches(axes, outside, "x")
+    room = axes.get_window_extent().width / axes.figure.dpi + outside
+    size = TITLE if _width(axes, text, TITLE, bold=True) <= room else SMALL_TITLE
     axes.set_title(
-        text, loc="left", x=x, y=1.0, pad=5, fontsize=10, fontweight="bold", color=style.INK
-    )
+        _fitted(axes, text, room, size, bold=True),
+        loc="left", x=x, y=1.0, pad=5, fontsize=size, fontweight="bold", color=style.INK,
+    )  # fmt: skip
+
+
+def _width(axes: Axes, text: str, size: float, *, bold: bool = False) -> float:
+    """Return the inches that a text takes on the axes' canvas; ``size`` in points."""
+    font = FontProperties(family=mpl.rcParams["font.family"], size=size)
+    font.set_weight("bold" if bold else "normal")
+    canvas = cast("FigureCanvasAgg", axes.figure.canvas)
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    width, _, _ = renderer.get_text_width_height_descent(text, font, ismath=False)
+    return float(width / axes.figure.dpi)
+
+
+def _fitted(axes: Axes, text: str, inches: float, size: float, *, bold: bool = False) -> str:
+    """Return the text, or as much of it as has room in ``inches``, with an ellipsis."""
+    if _width(axes, text, size, bold=bold) <= inches:
+        return text
+    fits, over = 0, len(text)
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        wide = _width(axes, text[:middle] + "…", size, bold=bold) > inches
+        fits, over = (fits, middle) if wide else (middle, over)
+    return text[:fits] + "…"
 
 
 def _inches(axes: Axes, inches: float, along: str) -> float:
@@ -141,21 +175,39 @@ def _draw_lines(
 ) -> list[tuple[Artist, str]]:
     """Draw lines; the first ones of the legend are the largest where there are too many."""
     entries: list[tuple[Artist, str]] = []
+    named: list[PanelLine] = []
+    ranges = {line.legend.removesuffix(MIN) for line in lines if line.legend.endswith(MIN)}
     for line in lines:
-        second = line.legend.endswith((" min", " retried"))
+        lower = line.legend.endswith(MIN)
+        retried = line.legend.endswith(" retried")
         (drawn,) = axes.plot(
             line.t_s - course.start_s,
             line.values * factor,
             color=colours.of(line.colour_key),
-            lw=1.0 if second else 1.6,
-            ls=(0, (2, 1.5)) if second else "-",
+            lw=0.9 if lower or retried else 1.6,
+            ls=(0, (2, 1.5)) if retried else "-",
+            alpha=0.5 if lower else None,
             solid_capstyle="round",
+            marker="o",
+            markersize=3.5,
+            markevery=_alone(line.values),
         )
-        entries.append((drawn, line.legend))
+        if not lower:
+            name = line.legend.removesuffix(MAX)
+            entries.append((drawn, name if name in ranges else line.legend))
+            named.append(line)
     if len(entries) > LEGENDS:
-        order = np.argsort([-_mean(line.values) for line in lines], kind="stable")
+        order = np.argsort([-_mean(line.values) for line in named], kind="stable")
         entries = [entries[i] for i in order]
+    if ranges:
+        entries.insert(0, (Line2D([], [], lw=0.9, color=style.MUTED, alpha=0.5), "thin: min"))
     return entries
+
+
+def _alone(values: NDArray[np.float64]) -> list[int]:
+    """Return the indices of the values without one beside them: a line would not show them."""
+    known = np.concatenate([[False], np.isfinite(values), [False]])
+    return [int(i) for i in np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])]
 
 
 def _draw_stack(
@@ -168,6 +220,9 @@ def _draw_stack(
     """Draw series on top of each other; the legend reads from the top down."""
     grid = np.unique(np.concatenate([line.t_s for line in lines]))
     layers = np.vstack([_on_grid(line, grid) for line in lines]) * factor
+    if grid.size == 1:  # an area of one instant has no width
+        grid = grid + 0.01 * course.span_s * np.array([-1.0, 1.0])
+        layers = np.repeat(layers, 2, axis=1)
     drawn = axes.stackplot(
         grid - course.start_s,
         layers,
@@ -183,22 +238,24 @@ def _draw_bars(axes: Axes, data: PanelData, factor: float, colours: style.Colour
     ranked = sorted(data.lines, key=lambda line: -float(line.values[-1]))
     shown = ranked[:BARS]
     values = [float(line.values[-1]) * factor for line in shown]
-    labels = [_shortened(line.legend, BAR_CHARS) for line in shown]
+    room = bars_from(data) - 0.12
+    labels = [_fitted(axes, _shortened(d.legend, BAR_CHARS), room, SIZE) for d in shown]
     rows = np.arange(len(shown))
     axes.barh(rows, values, height=0.66, color=[colours.of(line.colour_key) for line in shown])
     if len(ranked) > BARS:
         rows = np.append(rows, len(shown))
         labels.append(f"and {len(ranked) - BARS} smaller")
-    largest = max(*values, 1e-12)
+    largest = max(values)
+    end = _end(1.18 * largest, data.panel.unit)
     for row, value in enumerate(values):
         axes.text(
-            value + 0.015 * largest, row, style.number(value), va="center", fontsize=SIZE,
+            value + 0.0127 * end, row, style.number(value), va="center", fontsize=SIZE,
             color=style.INK,
         )  # fmt: skip
     axes.set_yticks(rows, labels, color=style.INK)
     axes.set_ylim(max(len(rows), 5) - 0.4, -0.6)
-    axes.set_xlim(0, 1.18 * largest)
-    axes.xaxis.set_major_locator(_few())
+    axes.set_xlim(0, end)
+    axes.xaxis.set_major_locator(_few(data.panel.unit, zero=largest <= 0))
     axes.xaxis.set_major_formatter(lambda value, _: style.number(value))
     axes.grid(visible=True, axis="x", color=style.GRID, lw=0.6)
     axes.tick_params(axis="y", length=0)
@@ -224,8 +281,9 @@ def _draw_values(axes: Axes, data: PanelData, factor: float) -> float | None:
     peak = max(first, rest)
     cut = first > PEAK * rest > 0
     top = (rest if cut else peak) * factor * 1.08
-    axes.set_ylim(0, max((data.panel.y_max or 0.0) * factor, top) or 1.0)
-    axes.yaxis.set_major_locator(_few())
+    top = max((data.panel.y_max or 0.0) * factor, top)
+    axes.set_ylim(0, _end(top, data.panel.unit))
+    axes.yaxis.set_major_locator(_few(data.panel.unit, zero=top <= 0))
     axes.yaxis.set_major_formatter(lambda value, _: style.number(value))
     return first * factor if cut else None
 
@@ -244,7 +302,7 @@ def _draw_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
     shown = list(entries[:LEGENDS])
     legend = axes.legend(
         [artist for artist, _ in shown],
-        [_shortened(text, LEGEND_CHARS) for _, text in shown],
+        [_fitted(axes, text, style.LEGEND - LEGEND_HANDLE, SIZE) for _, text in shown],
         loc="upper left",
         bbox_to_anchor=(1.01, 1.03),
         borderaxespad=0,
@@ -252,6 +310,7 @@ def _draw_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
         fontsize=SIZE,
         labelcolor=style.INK,
         handlelength=1.3,
+        markerscale=0,
         handletextpad=0.5,
         labelspacing=0.22,
         title=f"and {len(entries) - LEGENDS} more" if len(entries) > LEGENDS else None,
@@ -261,9 +320,18 @@ def _draw_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
     legend.get_title().set_color(style.MUTED)
 
 
-def _few() -> MaxNLocator:
-    """Return a locator of few round ticks."""
-    return MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10])
+def _end(largest: float, unit: str) -> float:
+    """Return where a value axis ends: of counts at 1 or later, and at 1 where all is zero."""
+    if largest <= 0:
+        return 1.0
+    return max(1.0, largest) if style.is_count(unit) else largest
+
+
+def _few(unit: str, *, zero: bool) -> MaxNLocator:
+    """Return a locator of few round ticks: of whole numbers for counts, of fewer for ``zero``."""
+    if style.is_count(unit):
+        return MaxNLocator(nbins=4, steps=[1, 2, 5, 10], integer=True)
+    return MaxNLocator(nbins=2 if zero else 4, steps=[1, 2, 2.5, 5, 10])
 
 
 def _on_grid(line: PanelLine, grid: NDArray[np.float64]) -> NDArray[np.float64]:

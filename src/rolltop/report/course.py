@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Course:
-    """The run's own time: ``start_s`` in unix seconds, its length, its warm-up where known."""
+    """The run's own time from its first rollout on, which is zero on the axis and in all figures.
+
+    ``start_s`` in unix seconds, its length, and its warm-up where known, in seconds.
+    """
 
     start_s: float
     span_s: float

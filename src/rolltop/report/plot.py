@@ -39,13 +39,13 @@ _RC: dict[Any, Any] = {
 
 _MARGIN = 0.35
 _CELL = 6.35
-_LEGEND = 1.66
 _RIGHT_BARS = 0.25
 _AXES_HEIGHT = 1.72
 _EMPTY_HEIGHT = 0.62
 _ABOVE = 0.36
 _BELOW = 0.42
-_HEADING = 0.52
+_BELOW_BARS = 0.52
+_HEADING = 0.64
 _TITLE = 0.62
 _LINE = 0.27
 """The sheet's measures, in inches."""
@@ -101,10 +101,14 @@ def panel_report(data: Sequence[PanelData]) -> PanelReport:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A figure on an Agg canvas, not drawn yet, and the panels as they stand on it."""
+    """A figure on an Agg canvas, not drawn yet, and the panels as they stand on it.
+
+    ``cells`` are the left and right ends of every panel's cell, in pixels.
+    """
 
     figure: Figure
     data: tuple[PanelData, ...]
+    cells: tuple[tuple[float, float], ...]
 
 
 def build_sheet(data: Sequence[PanelData], header: PlotHeader, course: Course) -> Sheet:
@@ -123,14 +127,17 @@ def build_sheet(data: Sequence[PanelData], header: PlotHeader, course: Course) -
     colours = style.Colours(line.colour_key for d in data for line in d.lines)
     top = _draw_header(figure, header, height)
     drawn: list[PanelData] = []
+    cells: list[tuple[float, float]] = []
     for name, members, first in rows:
         if first:
             top = _draw_heading(figure, str(name), top)
         for column, panel in enumerate(members):
             axes = figure.add_axes(_box(figure, panel, column, top, _axes_height(members)))
             drawn.append(_draw(axes, panel, course, colours))
+            left = _MARGIN + column * _CELL
+            cells.append((left * DPI, (left + _CELL) * DPI))
         top -= _row_height(members)
-    return Sheet(figure, tuple(drawn))
+    return Sheet(figure, tuple(drawn), tuple(cells))
 
 
 def _draw(axes: Axes, data: PanelData, course: Course, colours: style.Colours) -> PanelData:
@@ -150,8 +157,16 @@ def _axes_height(members: Sequence[PanelData]) -> float:
 
 
 def _row_height(members: Sequence[PanelData]) -> float:
-    below = 0.1 if all(m.empty for m in members) else _BELOW
+    if all(m.empty for m in members):
+        below = 0.1
+    else:
+        below = _BELOW_BARS if any(_has_bars(m) for m in members) else _BELOW
     return _ABOVE + _axes_height(members) + below
+
+
+def _has_bars(data: PanelData) -> bool:
+    """Return whether a panel has bars, and so a label under its axes."""
+    return data.panel.kind is Kind.BARS and not data.empty
 
 
 def _header_height(header: PlotHeader) -> float:
@@ -163,9 +178,9 @@ def _box(
 ) -> tuple[float, float, float, float]:
     """Return the axes' box as shares of the figure; ``top`` in inches from the bottom."""
     width, height = figure.get_size_inches()
-    bars = data.panel.kind is Kind.BARS and not data.empty
+    bars = _has_bars(data)
     left = bars_from(data) if bars else style.LEFT
-    right = _RIGHT_BARS if bars or data.empty else _LEGEND
+    right = _RIGHT_BARS if bars or data.empty else style.LEGEND
     x = _MARGIN + column * _CELL + left
     y = top - _ABOVE - axes_height
     return x / width, y / height, (_CELL - left - right) / width, axes_height / height
@@ -192,7 +207,7 @@ def _draw_heading(figure: Figure, name: str, top: float) -> float:
 
     width, height = figure.get_size_inches()
     x = (_MARGIN + 0.1) / width
-    y = top - 0.26
+    y = top - 0.38
     figure.text(
         x, y / height, name.upper(), fontsize=10.5, fontweight="bold", color=style.MUTED,
         va="center",

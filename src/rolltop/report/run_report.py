@@ -194,11 +194,9 @@ def _progress(
 
 
 def _course(progress: Progress, window: Window, throughput: ThroughputEstimate) -> Course:
-    """Return the plot's time axis, with the warm-up counted from its origin."""
-    warm_up = throughput.steady_since_s
-    if warm_up is not None:
-        warm_up += progress.start_s - window.start_s
-    return Course(window.start_s, window.range_s, warm_up)
+    """Return the plot's time axis: its zero is what the estimate counts from, the first rollout."""
+    span = max(1.0, window.end_s - progress.start_s)
+    return Course(progress.start_s, span, throughput.steady_since_s)
 
 
 def _draw(

@@ -16,7 +16,12 @@ FAULT = "#b3261e"
 
 LEFT = 0.68
 """Inches from the begin of a cell to its axes."""
+LEGEND = 1.75
+"""Inches from the end of the axes to the end of their cell."""
 
+_DARK = "#2f363d"
+_MIDDLE = "#6e7781"
+_LIGHT = "#a8b1bb"
 _FIXED = {
     "renderer": "#0072b2",
     "driver": "#e69f00",
@@ -24,23 +29,24 @@ _FIXED = {
     "controller": "#d55e00",
     "trafficsim": "#cc79a7",
     "runtime": "#4d4d4d",
-    "completed": "#009e73",
-    "failed attempts": "#d55e00",
+    "completed": _DARK,
+    "failed attempts": FAULT,
     "abandoned": "#7a3b8f",
-    "mean": "#0072b2",
-    "median": "#56b4e9",
-    "95th percentile": "#d55e00",
-    "work": "#d55e00",
-    "poll": "#e69f00",
-    "idle": "#9ecae1",
-    "all workers": "#0072b2",
-    "since the start": "#0072b2",
-    "waiting": "#0072b2",
-    "hit": "#009e73",
-    "miss": "#d55e00",
+    "mean": _DARK,
+    "median": _MIDDLE,
+    "95th percentile": _LIGHT,
+    "work": _DARK,
+    "poll": _LIGHT,
+    "idle": "#dfe3e8",
+    "all workers": _DARK,
+    "since the start": _DARK,
+    "waiting": _DARK,
+    "hit": _LIGHT,
+    "miss": _DARK,
 }
-"""Okabe and Ito's colours for what every run has: one thing, one colour, in all panels."""
-_SPARE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a3b8f", "#4d4d4d")
+"""Okabe and Ito's colours for the services, in all panels, and greys for what is of none."""
+_SPARE = ("#56b4e9", "#882255", "#999933", "#332288", "#117733", "#a6761d", "#88ccee", "#661100")
+"""Colours for names that not every run has: none of them is a service's of those above."""
 _WORKERS = (
     "#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#e5c100",
 )  # fmt: skip
@@ -92,6 +98,14 @@ def scaled(unit: str, largest: float) -> tuple[float, str]:
         if largest >= enough:
             return factor, f"{name}{comma} {rest}".strip()
     return 1e6, f"µs{comma} {rest}".strip()
+
+
+_COUNTS = {"rollouts", "calls", "calls or attempts", "requests", "targets", "samples"}
+
+
+def is_count(unit: str) -> bool:
+    """Return whether a panel's unit is of things that are counted: their ticks are integers."""
+    return unit.partition(",")[0] in _COUNTS
 
 
 def number(value: float) -> str:
