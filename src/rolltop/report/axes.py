@@ -46,6 +46,8 @@ SMALL_TITLE = 9.0
 """Points of a title, and of one that would reach over the legend's column."""
 LEGEND_HANDLE = 0.33
 """Inches of a legend that are not its text."""
+WIDEST = 1.15
+"""Width of the widest letter as a share of the text's size: what is short need not be measured."""
 BELOW = 0.3
 BESIDE = 0.5
 """Inches from the axes to the middle of their label."""
@@ -116,7 +118,8 @@ def _width(axes: Axes, text: str, size: float, *, bold: bool = False) -> float:
 
 def _fitted(axes: Axes, text: str, inches: float, size: float, *, bold: bool = False) -> str:
     """Return the text, or as much of it as has room in ``inches``, with an ellipsis."""
-    if _width(axes, text, size, bold=bold) <= inches:
+    widest = len(text) * WIDEST * size / 72
+    if widest <= inches or _width(axes, text, size, bold=bold) <= inches:
         return text
     fits, over = 0, len(text)
     while over - fits > 1:
