@@ -28,13 +28,15 @@ def merge(request: Request, folders: Mapping[str, Path]) -> tuple[DictConfig, di
 
     Args:
         request: What the user asked for.
-        folders: Configuration folders of simulators, which are searched after rolltop's own.
+        folders: Configuration folders of simulators, which are searched after rolltop's own; the
+            one of ``sim.file`` joins them.
 
     Raises:
         ConfigError: A group, an option or a key is unknown, or a file is not YAML.
     """
     import yaml
 
+    folders = {**folders, **_folder_of(request.sim_file)}
     with _one_at_a_time, _hydra_put_aside(), _sim_of_file(request.sim_file):
         try:
             cfg = _merged(request, folders)
@@ -43,6 +45,14 @@ def merge(request: Request, folders: Mapping[str, Path]) -> tuple[DictConfig, di
     choices = {group: str(cfg.hydra.runtime.choices[group]) for group in GROUPS}
     del cfg["hydra"]
     return cfg, choices
+
+
+def _folder_of(sim_file: Path | None) -> dict[str, Path]:
+    """Where the topologies lie that come with a description: beside it, or beside its ``sim/``."""
+    if sim_file is None:
+        return {}
+    folder = sim_file.parent.parent if sim_file.parent.name == "sim" else sim_file.parent
+    return {SIM_OF_FILE: folder} if (folder / "topology").is_dir() else {}
 
 
 def _merged(request: Request, folders: Mapping[str, Path]) -> DictConfig:

@@ -264,13 +264,14 @@ def _services_without_endpoint(config: RunConfig) -> Iterator[ConfigError]:
 def _services_that_differ(config: RunConfig) -> Iterator[ConfigError]:
     name = config.sim.name
     known = config.sim.services
-    for service, endpoint in config.runtime.endpoints.items():
-        if service not in known and not endpoint.skip:
-            yield ConfigError(
-                f"services.{service}: the simulator {name!r} has no such service, "
-                f"it has {', '.join(known)}",
-                hint=f"runtime.endpoints.{service}.skip=true",
-            )
+    endpoints = config.runtime.endpoints
+    strangers = [other for other in endpoints if other not in known and not endpoints[other].skip]
+    if strangers:
+        yield ConfigError(
+            f"{', '.join(f'services.{service}' for service in strangers)}: "
+            f"the simulator {name!r} has no such service, it has {', '.join(known)}",
+            hint=" ".join(f"runtime.endpoints.{service}.skip=true" for service in strangers),
+        )
     for service in known:
         if service not in config.services:
             yield ConfigError(
