@@ -32,7 +32,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_its_command_takes_its_files(written: Path) -> None:
-    (overrides,) = COMMAND
+    (overrides,) = set(COMMAND)
     config = compose(overrides, cwd=written, count_gpus=lambda: 0)
     assert config.sim.name == "mysim"
     assert config.topology_name == "small"
