@@ -1,11 +1,12 @@
 """What the telemetry of a whole run costs: during it, and at its end.
 
-The run is fixed: the reference simulation, ``topology=2gpu``, 4 workers, 16 rollouts of 60 steps.
+The run is fixed: the reference simulation, ``topology=2gpu``, 4 workers, 36 rollouts of 60 steps,
+as many as the demo's.
 Counted over the CPU-seconds of all processes of the run, from the first worker's start to the last
 rollout:
 
 - Prometheus, as its process shows;
-- the launcher, as a whole, although only its progress line asks Prometheus: an upper bound;
+- the launcher, beyond what it takes in the same run without telemetry;
 - where nothing can be told apart from outside, in the workers and the services: the starts of the
   workers, the scrapes and the calls made, times what each costs more than without telemetry; a
   call on both sides, with the server's stamps, their way home in trailing metadata and the client's
@@ -30,6 +31,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from bench.cpu import Process, TreeSampler
 from bench.rows import BenchRow
@@ -39,7 +41,7 @@ from rolltop.prometheus.query import Prometheus
 
 RUNS = 3
 WORKERS = 4
-ROLLOUTS = 16
+ROLLOUTS = 36
 OVERRIDES = (
     "deploy=local",
     "sim=driving",
@@ -73,10 +75,11 @@ class Measured:
         window = self.first_worker_s, self.last_rollout_s
         return sum(process.between(*window) for process in self.processes)
 
-    def telemetry_cpu_s(self, costs: Costs) -> float:
-        """CPU-seconds of telemetry in that time."""
+    def telemetry_cpu_s(self, costs: Costs, launcher_alone_s: float) -> float:
+        """CPU-seconds of telemetry in that time, beyond those of a launcher without any."""
         window = self.first_worker_s, self.last_rollout_s
-        outside = self.prometheus.between(*window) + self.launcher.between(*window)
+        launcher_s = max(0.0, self.launcher.between(*window) - launcher_alone_s)
+        outside = self.prometheus.between(*window) + launcher_s
         calls_s = self.calls * costs.call_share * costs.bare_call_s
         return outside + calls_s + self.scrapes * costs.scrape_s + WORKERS * costs.start_s
 
@@ -109,12 +112,14 @@ class Costs:
 def run() -> list[BenchRow]:
     """Drive the run a few times; the medians."""
     ratios, ends = [], []
+    launcher_alone_s = _launcher_alone_s()
     before = Costs.here_and_now()
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             measured = _drive(Path(folder) / "run")
         after = Costs.here_and_now()
-        ratios.append(measured.telemetry_cpu_s(Costs.mean(before, after)) / measured.cpu_s())
+        telemetry_s = measured.telemetry_cpu_s(Costs.mean(before, after), launcher_alone_s)
+        ratios.append(telemetry_s / measured.cpu_s())
         ends.append(measured.end_cpu_s())
         before = after
     return [
@@ -129,41 +134,94 @@ def _drive(run_dir: Path) -> Measured:
     Raises:
         RuntimeError: it did not end well, or does not say what it did: nothing to measure.
     """
-    rolltop = Path(sys.executable).with_name("rolltop")
-    command = [str(rolltop), "run", *OVERRIDES, f"run.dir={run_dir}"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as launcher:
-        with TreeSampler(launcher.pid) as sampler:
-            calls, scrapes = _until_ended(launcher, run_dir)
-        ended_s = time.time()
-        if launcher.returncode:
-            said = launcher.stderr.read().decode() if launcher.stderr else ""
-            raise RuntimeError(f"the run ended with status {launcher.returncode}:\n{said}")
+    with _Run(run_dir) as run:
+        calls, scrapes = run.until_ended()
     if not calls or not scrapes:
         raise RuntimeError(f"Prometheus told of {calls:g} calls and {scrapes:g} scrapes of the run")
-    processes = tuple(sampler.processes.values())
+    processes = tuple(run.processes.values())
+    first_worker_s, last_rollout_s = _window(run_dir)
     return Measured(
-        launcher=sampler.processes[launcher.pid],
+        launcher=run.launcher,
         prometheus=next(p for p in processes if any("storage.tsdb.path" in a for a in p.argv)),
         processes=processes,
-        first_worker_s=_first_worker_s(run_dir / "events.jsonl"),
-        last_rollout_s=max(p.stat().st_mtime for p in run_dir.glob(_RESULTS)),
-        ended_s=ended_s,
+        first_worker_s=first_worker_s,
+        last_rollout_s=last_rollout_s,
+        ended_s=run.ended_s,
         calls=calls,
         scrapes=scrapes,
     )
 
 
-def _until_ended(launcher: subprocess.Popen[bytes], run_dir: Path) -> tuple[float, float]:
-    """Wait for the run's end; return its calls and the scrapes of its workers.
+def _launcher_alone_s() -> float:
+    """CPU-seconds of the launcher while the workers drive the same run without telemetry."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        run_dir = Path(folder) / "run"
+        with _Run(run_dir, "telemetry.enabled=false") as run:
+            run.wait()
+        return run.launcher.between(*_window(run_dir))
 
-    Prometheus is asked only after the last rollout, so that the questions are not measured.
+
+def _window(run_dir: Path) -> tuple[float, float]:
+    """Unix times of the first worker's start and of the last rollout's result."""
+    results = run_dir.glob(_RESULTS)
+    return _first_worker_s(run_dir / "events.jsonl"), max(p.stat().st_mtime for p in results)
+
+
+class _Run:
+    """The run's launcher, and all of its processes, watched until it ends.
+
+    Raises:
+        RuntimeError: at the end, if it did not end well.
     """
-    calls = scrapes = 0.0
-    while launcher.poll() is None:
-        time.sleep(_LOOK_EVERY_S)
-        if not (calls and scrapes) and len(list(run_dir.glob(_RESULTS))) == ROLLOUTS:
-            calls, scrapes = _ask(run_dir, _CALLS), _ask(run_dir, _SCRAPES)
-    return calls, scrapes
+
+    def __init__(self, run_dir: Path, *overrides: str) -> None:
+        rolltop = Path(sys.executable).with_name("rolltop")
+        self._run_dir = run_dir
+        self._command = [str(rolltop), "run", *OVERRIDES, *overrides, f"run.dir={run_dir}"]
+        self.ended_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._launcher = subprocess.Popen(
+            self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self._sampler = TreeSampler(self._launcher.pid).__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._sampler.__exit__(*error)
+        self.ended_s = time.time()
+        with self._launcher as launcher:
+            if launcher.poll() is None:
+                launcher.terminate()
+            elif launcher.returncode:
+                said = launcher.stderr.read().decode() if launcher.stderr else ""
+                raise RuntimeError(f"the run ended with status {launcher.returncode}:\n{said}")
+
+    @property
+    def processes(self) -> dict[int, Process]:
+        """All processes, by their id."""
+        return self._sampler.processes
+
+    @property
+    def launcher(self) -> Process:
+        """The launcher."""
+        return self.processes[self._launcher.pid]
+
+    def wait(self) -> None:
+        """Wait for the run's end."""
+        self._launcher.wait()
+
+    def until_ended(self) -> tuple[float, float]:
+        """Wait for the run's end; return its calls and the scrapes of its workers.
+
+        Prometheus is asked only after the last rollout, so that the questions are not measured.
+        """
+        calls = scrapes = 0.0
+        while self._launcher.poll() is None:
+            time.sleep(_LOOK_EVERY_S)
+            if not (calls and scrapes) and len(list(self._run_dir.glob(_RESULTS))) == ROLLOUTS:
+                calls, scrapes = _ask(self._run_dir, _CALLS), _ask(self._run_dir, _SCRAPES)
+        return calls, scrapes
 
 
 def _ask(run_dir: Path, promql: str) -> float:

@@ -1,8 +1,8 @@
 """Figures of a machine that others use too: what else it does only ever adds.
 
-So the rounds that took least count. They are chosen by all that they took, never by the difference
-that is measured. Beside a run, which is disturbed itself, such a difference is too small: there
-only its ratio to the bare figure holds.
+So of each kind of round the fifth that took least counts. The kinds are interleaved, so that what
+disturbs one disturbs the other as often; each is chosen by what it took itself, never by the
+difference that is measured.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import statistics
 from collections.abc import Sequence
 
 SHARE = 0.2
-"""Of the rounds, those that took least."""
+"""Of the rounds of a kind, those that took least."""
 
 
 def difference(full: Sequence[float], bare: Sequence[float]) -> tuple[float, float]:
-    """Medians of ``full - bare`` and of ``bare``, over the pairs of rounds that took least."""
-    pairs = sorted(zip(full, bare, strict=True), key=sum)
-    kept = pairs[: max(1, round(len(pairs) * SHARE))]
-    return statistics.median(a - b for a, b in kept), statistics.median(b for _, b in kept)
+    """``full`` less ``bare``, and ``bare``: means of the rounds of each that took least."""
+    without = _undisturbed(bare)
+    return _undisturbed(full) - without, without
+
+
+def _undisturbed(rounds: Sequence[float]) -> float:
+    return statistics.mean(sorted(rounds)[: max(1, round(len(rounds) * SHARE))])

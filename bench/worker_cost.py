@@ -16,8 +16,8 @@ import time
 from bench import undisturbed
 from bench.cpu import cpu_of, exact_cpu_of
 
-ROUNDS = 75
-CALLS = 60
+ROUNDS = 250
+CALLS = 20
 """Short rounds, interleaved, so that a burst of a neighbour falls on both."""
 SCRAPES = 200
 SCRAPE_EVERY_S = 0.02
@@ -106,14 +106,14 @@ def call_cpu_s() -> tuple[float, float]:
     """What telemetry adds to one gRPC call, as a share of a call without any; and that one's CPU.
 
     The share is that of the rounds that were disturbed least; the seconds are the mean of all
-    rounds, disturbed as what runs beside them. Client and server are processes of their own, as in
+    rounds, disturbed as a run is. Client and server are processes of their own, as in
     a run: the client's event loop is profiled too. The server takes one call at a time and works in
     a thread, as the reference simulation's do.
     """
-    with _Pair("bare") as bare, _Pair("full") as full:
-        bare.calls(CALLS)
-        full.calls(CALLS)
-        rounds = [(full.calls(CALLS), bare.calls(CALLS)) for _ in range(ROUNDS)]
+    with _Pair() as pair:
+        for kind in ("full", "bare") * 3:
+            pair.calls(kind, CALLS)
+        rounds = [(pair.calls("full", CALLS), pair.calls("bare", CALLS)) for _ in range(ROUNDS)]
     added, without = undisturbed.difference(*zip(*rounds, strict=True))
     return added / without, statistics.mean(bare_s for _, bare_s in rounds)
 
@@ -136,9 +136,9 @@ def _cpu_of_code(code: str) -> float:
 class _Pair:
     """A client's and a server's process."""
 
-    def __init__(self, telemetry: str) -> None:
-        self._server = _start("server", telemetry)
-        self._client = _start("client", telemetry, _line(self._server))
+    def __init__(self) -> None:
+        self._server = _start("server")
+        self._client = _start("client", _line(self._server))
         _line(self._client)
 
     def __enter__(self) -> _Pair:
@@ -148,11 +148,11 @@ class _Pair:
         for process in (self._client, self._server):
             process.communicate()
 
-    def calls(self, n: int) -> float:
-        """CPU-seconds of one of ``n`` calls, all threads of both."""
+    def calls(self, kind: str, n: int) -> float:
+        """CPU-seconds of one of ``n`` calls, ``full`` or ``bare``, all threads of both."""
         began = self._cpu_s()
         assert self._client.stdin is not None
-        self._client.stdin.write(f"{n}\n")
+        self._client.stdin.write(f"{kind} {n}\n")
         self._client.stdin.flush()
         _line(self._client)
         return (self._cpu_s() - began) / n

@@ -57,6 +57,7 @@ def test_depth_counts_calls_in_flight_and_falls_to_zero(moves: list[tuple[bool, 
             flying -= 1
             latest = latest if flying else 0
         assert depth[0] == latest
+    registry.refresh()
     if any(start for start, _ in moves):
         assert registry.cell(names.RPC_CALLS, "renderer", "renderer-0")[0] == len(ended)
         total = registry.cell(names.RPC_ENDPOINT_SECONDS, "renderer", "renderer-0")[0]

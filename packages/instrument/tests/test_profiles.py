@@ -32,7 +32,7 @@ class Selector:
 
 def started(clock: Clock) -> tuple[LoopProfile, Selector]:
     selector = Selector(clock)
-    profile = LoopProfile(clock)
+    profile = LoopProfile(clock, looks=1)
     profile.start(SimpleNamespace(_selector=selector))
     return profile, selector
 
@@ -51,6 +51,20 @@ def test_times_are_split_by_what_the_selector_was_asked() -> None:
     selector.takes = 1
     selector.select(7.5)
     assert profile.read() == (3, 0.25, 4.5)
+
+
+def test_one_look_of_seven_stands_for_all() -> None:
+    clock = Clock()
+    selector = Selector(clock)
+    selector.takes = 0.5
+    profile = LoopProfile(clock)
+    profile.start(SimpleNamespace(_selector=selector))
+    for n in range(1, 22):
+        assert selector.select(0) == [0]
+        if not n % 7:
+            assert profile.read() == (0, 0.5 * n, 0)
+    assert selector.select(None) == [None]
+    assert profile.read() == (0.5, 10.5, 0)
 
 
 def test_work_that_still_runs_is_counted() -> None:
@@ -107,7 +121,7 @@ def test_an_error_in_select_leaves_the_times_right() -> None:
         raise InterruptedError
 
     selector.select = broken
-    profile = LoopProfile(clock)
+    profile = LoopProfile(clock, looks=1)
     profile.start(SimpleNamespace(_selector=selector))
     with pytest.raises(InterruptedError):
         selector.select(None)
@@ -140,7 +154,7 @@ def test_two_profiles_of_one_loop_leave_in_any_order() -> None:
     for first_out in (0, 1):
         selector = Selector(clock)
         loop = SimpleNamespace(_selector=selector)
-        profiles = [LoopProfile(clock), LoopProfile(clock)]
+        profiles = [LoopProfile(clock, looks=1), LoopProfile(clock, looks=1)]
         for profile in profiles:
             profile.start(loop)
         profiles[first_out].stop()

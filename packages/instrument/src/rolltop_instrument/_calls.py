@@ -1,10 +1,17 @@
-"""Recording of calls: label look-ups are done once, a call then only touches lists."""
+"""Recording of calls: a call that ends leaves a note, and the notes are added up for the page.
+
+Between two calls the processor's caches hold the simulator's work, so that each line of ours costs
+several times what it costs in a loop. A note is one append; added up are many at once. Label
+look-ups are done once for each method of an instance.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 
 from rolltop_instrument import names
@@ -13,6 +20,11 @@ from rolltop_instrument._guest import warn
 
 MAX_METHODS = 64
 """Pairs of service and method that get series of their own: label values must be bounded."""
+
+_NOTES_KEPT = 256
+"""Notes that wait for a reader; then they are added up without one."""
+_LONGEST_US = 10**14
+"""Three years: what says more is no time."""
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -31,6 +43,30 @@ def method_label(path: str | bytes) -> str:
     """
     text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
     return _HUMPS.sub("_", text.rpartition("/")[2]).lower()
+
+
+Said = tuple[float, float] | str | None
+"""What a server says of its times: seconds of waiting and of serving, or as it sends them."""
+_Note = tuple["CallSite", float, float | None, Said, str | None]
+
+
+def server_times(said: Said) -> tuple[float, float] | None:
+    """Seconds of waiting and serving; None where the server does not say.
+
+    Example:
+        >>> server_times("1500,20000")
+        (0.0015, 0.02)
+    """
+    if not isinstance(said, str):
+        return said
+    try:
+        queue_text, service_text = said.split(",")
+        queue_us, service_us = int(queue_text), int(service_text)
+    except ValueError:
+        return None
+    if 0 <= queue_us <= _LONGEST_US and 0 <= service_us <= _LONGEST_US:
+        return queue_us / 1e6, service_us / 1e6
+    return None
 
 
 class Service:
@@ -93,7 +129,9 @@ class Endpoint:
 class CallSite:
     """Calls of one method of one instance: ``begin``, then ``end`` exactly once."""
 
-    __slots__ = ("_blocking", "_duration", "_endpoint", "_make_endpoint", "service")
+    __slots__ = (
+        "_blocking", "_book", "_duration", "_endpoint", "_make_endpoint", "_notes", "service",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -101,25 +139,28 @@ class CallSite:
         method: str,
         make_endpoint: Callable[[], Endpoint],
         registry: Registry,
+        book: CallBook,
     ) -> None:
         self.service = service
         self._duration = registry.cell(names.RPC_DURATION, service.name, method)
         self._blocking = registry.cell(names.RPC_BLOCKING, service.name, method)
         self._make_endpoint = make_endpoint
         self._endpoint: Endpoint | None = None
+        self._book = book
+        self._notes = book.notes
 
     def begin(self) -> None:
         """A call starts: it is in flight from now."""
         service = self.service
         service.in_flight = service.depth[0] = service.in_flight + 1
-        if self._endpoint is None:
+        if self._endpoint is None:  # it is called for the first time
             self._endpoint = self._make_endpoint()
 
     def end(
         self,
         seconds: float,
         blocking_s: float | None = None,
-        server: tuple[float, float] | None = None,
+        said: Said = None,
         code: str | None = None,
     ) -> None:
         """A call has ended.
@@ -127,13 +168,20 @@ class CallSite:
         Args:
             seconds: Its duration as its caller saw it.
             blocking_s: From its completion to the caller's resumption; None if nobody waited.
-            server: Seconds of waiting and of being served in the server; None if it does not say.
+            said: What the server says of its times; None if it does not say.
             code: The status, None for OK.
         """
         service = self.service
         service.in_flight -= 1
         if not service.in_flight:
             service.depth[0] = 0
+        notes = self._notes
+        notes.append((self, seconds, blocking_s, said, code))
+        if len(notes) >= _NOTES_KEPT:
+            self._book.add_up(wait=False)
+
+    def add(self, seconds: float, blocking_s: float | None, said: Said, code: str | None) -> None:
+        """Add a call that has ended to the series."""
         cell = self._duration
         cell[bisect_left(_DURATION_BOUNDS, seconds)] += 1
         cell[-1] += seconds
@@ -144,9 +192,10 @@ class CallSite:
         endpoint = self._endpoint or self._make_endpoint()
         endpoint.calls[0] += 1
         endpoint.seconds[0] += seconds
-        if server is not None:
-            queue_s, service_s = server
-            waiting, serving = service.server or service.server_cells()
+        times = server_times(said)
+        if times is not None:
+            queue_s, service_s = times
+            waiting, serving = self.service.server or self.service.server_cells()
             waiting[bisect_left(_QUEUE_BOUNDS, queue_s)] += 1
             waiting[-1] += queue_s
             serving[bisect_left(_SERVICE_BOUNDS, service_s)] += 1
@@ -155,7 +204,7 @@ class CallSite:
             waited[0] += queue_s
             served[0] += service_s
         if code is not None:
-            service.failed(code)
+            self.service.failed(code)
 
 
 class CallBook:
@@ -168,6 +217,26 @@ class CallBook:
         self._sites: dict[tuple[str, str, str], CallSite] = {}
         self._overflowed = False
         self._methods: set[tuple[str, str]] = set()
+        self.notes: deque[_Note] = deque()
+        """Of calls that have ended and are not in the series yet."""
+        self._adding_up = threading.Lock()
+        registry.before_render(self.add_up)
+
+    def add_up(self, *, wait: bool = True) -> None:
+        """Bring the series to what the notes say; from any thread.
+
+        Args:
+            wait: While another thread is at it, wait for it; else leave it to that one.
+        """
+        if not self._adding_up.acquire(blocking=wait):
+            return
+        try:
+            notes = self.notes
+            while notes:
+                site, seconds, blocking_s, said, code = notes.popleft()
+                site.add(seconds, blocking_s, said, code)
+        finally:
+            self._adding_up.release()
 
     def _bounded(self, service: str, method: str) -> str:
         """The method, or ``other`` for a host that makes up ever new ones."""
@@ -206,6 +275,7 @@ class CallBook:
                 method,
                 lambda: self._endpoint(service, endpoint),
                 self._registry,
+                self,
             )
         return found
 

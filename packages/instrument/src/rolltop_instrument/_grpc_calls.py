@@ -18,12 +18,10 @@ from rolltop_instrument import names
 from rolltop_instrument._calls import CallBook, CallSite, method_label, status_of
 from rolltop_instrument._guest import fault
 
-__all__ = ["CALLS_BY_KIND", "RecordedCall", "Sites", "server_times", "sites_of"]
+__all__ = ["CALLS_BY_KIND", "RecordedCall", "Sites", "sites_of"]
 
 
 _TIMES_KEY = names.TIMES_KEY
-_LONGEST_US = 10**14
-"""Three years: what says more is no time."""
 
 
 def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -42,33 +40,37 @@ def _failure(call: Any) -> str | None:
     return None if status is grpc.StatusCode.OK else getattr(status, "name", "UNKNOWN")
 
 
-def _outcome(
-    call: Any, error: BaseException | None
-) -> tuple[str | None, tuple[float, float] | None]:
+def _outcome(call: Any, error: BaseException | None) -> tuple[str | None, str | None]:
     """The name of a finished call's status, None for OK, and what the server says of its times."""
     try:
         code = _failure(call) if error is None else status_of(error)
-        return code, server_times(_drive(call.trailing_metadata()))
+        return code, _said(_trailing_metadata(call))
     except Exception as theirs:  # noqa: BLE001 - somebody's interceptor broke the call off
         return status_of(theirs), None
 
 
-def server_times(metadata: Any) -> tuple[float, float] | None:
-    """Seconds of waiting and serving in trailing metadata; None where the server does not say.
+def _trailing_metadata(call: Any) -> Any:
+    """The trailing metadata of a finished call.
 
-    gRPC's own metadata is asked by key: going over it costs ten times as much.
+    As gRPC's core holds them, where a call lets us see it: wrapped for its user they cost a third
+    of all that is recorded.
     """
-    if metadata is None:
-        return None
+    core = getattr(call, "_cython_call", None)
+    if core is None:
+        return _drive(call.trailing_metadata())
+    return _drive(core.status()).trailing_metadata()
+
+
+def _said(metadata: Any) -> str | None:
+    """What trailing metadata say of the server's times; None where they do not.
+
+    gRPC's wrapped ones are asked by key: going over them, or for their length, costs far more.
+    """
     try:
-        said: Any = (metadata if type(metadata) is Metadata else dict(metadata))[_TIMES_KEY]
-        queue_text, service_text = said.split(",")
-        queue_us, service_us = int(queue_text), int(service_text)
+        said = metadata[_TIMES_KEY] if type(metadata) is Metadata else dict(metadata)[_TIMES_KEY]
     except (KeyError, TypeError, ValueError):
         return None
-    if 0 <= queue_us <= _LONGEST_US and 0 <= service_us <= _LONGEST_US:
-        return queue_us * 1e-6, service_us * 1e-6
-    return None
+    return said if isinstance(said, str) else None
 
 
 class RecordedCall:
@@ -158,7 +160,7 @@ class _UnaryResponse(RecordedCall):
         elif not self._recorded:  # it has the only response: the status is OK
             self._recorded = True
             try:
-                said = server_times(_drive(call.trailing_metadata()))
+                said = _said(_trailing_metadata(call))
             except Exception as problem:  # noqa: BLE001 - the call is recorded without
                 said = None
                 fault("reading a server's times", problem)

@@ -1,9 +1,11 @@
 """Profiles of the event loop and of the garbage collector, read off the loop's thread.
 
-The loop's selector is wrapped: the wrapper adds up how long it waits and how long it only looks
-(a loop looks several times for each call, so that costs little). All other time is work. The page's
-thread reads the sums and adds what has passed since, so that a callback that blocks the loop shows
-as work while it still runs.
+The loop's selector is wrapped: the wrapper adds up how long it waits and how long it only looks.
+All other time is work. The page's thread reads the sums and adds what has passed since, so that a
+callback that blocks the loop shows as work while it still runs.
+
+A loop looks several times for each call, for microseconds: of these looks one in seven is timed and
+stands for all.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ from typing import Any, NamedTuple
 
 from rolltop_instrument._guest import warn
 
+_LOOKS = 7
+"""Looks that one stands for; a prime, since calls come in patterns of a few looks."""
+
 
 class LoopTimes(NamedTuple):
     """Seconds since the profile began."""
@@ -25,22 +30,33 @@ class LoopTimes(NamedTuple):
     work_s: float
 
 
+class _Sums:
+    """What the wrapper of a selector adds up; one that is left over adds to its own."""
+
+    __slots__ = ("idle", "poll_s")
+
+    def __init__(self) -> None:
+        self.idle: tuple[float, float | None] = (0.0, None)
+        """Seconds until now, and since when it waits: one object, as another thread reads it."""
+        self.poll_s = 0.0
+
+
 class LoopProfile:
     """Splits a loop's time into idle, poll and work.
 
     Args:
         clock: Seconds that only grow.
+        looks: How many looks the last of them stands for.
     """
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float] = perf_counter, looks: int = _LOOKS) -> None:
         self._clock = clock
+        self._looks = looks
         self._selector: Any = None
         self._wrapper: Callable[..., Any] | None = None
         self._before: Callable[..., Any] | None = None
         self._began: float | None = None
-        self._idle: tuple[float, float | None] = (0.0, None)
-        """Seconds until now, and since when it waits: one object, as another thread reads it."""
-        self._poll_s = 0.0
+        self._sums = _Sums()
         self._said = LoopTimes(0.0, 0.0, 0.0)
         self.reason: str | None = "not started"
 
@@ -52,7 +68,8 @@ class LoopProfile:
             warn("no event-loop profile: %s", self.reason)
             return
         before = getattr(selector, "__dict__", {}).get("select")
-        wrapper = self._wrap(selector.select)
+        self._sums = _Sums()
+        wrapper = self._wrap(selector.select, self._sums)
         try:
             selector.select = wrapper
         except AttributeError:
@@ -61,27 +78,33 @@ class LoopProfile:
             return
         self._selector, self._wrapper, self.reason = selector, wrapper, None
         self._before = before
-        self._idle, self._poll_s, self._said = (0.0, None), 0.0, LoopTimes(0.0, 0.0, 0.0)
+        self._said = LoopTimes(0.0, 0.0, 0.0)
         self._began = self._clock()
 
-    def _wrap(self, select: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap(self, select: Callable[..., Any], sums: _Sums) -> Callable[..., Any]:
+        """A ``select`` that keeps the times; each line of it runs several times for each call."""
         clock = self._clock
+        idle_s = 0.0
+        looks = self._looks
 
         def timed_select(timeout: float | None = None) -> Any:
-            if self._wrapper is not timed_select:  # stopped, and somebody holds on to it
-                return select(timeout)
-            began = clock()
+            nonlocal idle_s, looks
             if timeout == 0:
-                try:
+                looks -= 1
+                if looks:
                     return select(timeout)
-                finally:
-                    self._poll_s += clock() - began
-            idle_s, _ = self._idle
-            self._idle = idle_s, began
+                looks = self._looks
+                began = clock()
+                events = select(timeout)
+                sums.poll_s += (clock() - began) * looks
+                return events
+            began = clock()
+            sums.idle = idle_s, began
             try:
                 return select(timeout)
             finally:
-                self._idle = idle_s + (clock() - began), None
+                idle_s += clock() - began
+                sums.idle = idle_s, None
 
         return timed_select
 
@@ -94,7 +117,7 @@ class LoopProfile:
         if began is None:
             return None
         now = self._clock()
-        (idle_s, idle_since), poll_s = self._idle, self._poll_s
+        (idle_s, idle_since), poll_s = self._sums.idle, self._sums.poll_s
         if idle_since is not None:
             idle_s += max(0.0, now - idle_since)
         times = idle_s, poll_s, now - began - idle_s - poll_s

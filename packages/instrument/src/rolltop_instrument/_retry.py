@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rolltop_instrument._calls import status_of
 
@@ -19,8 +18,7 @@ RetryOn = Callable[[BaseException], bool] | Iterable[Any] | None
 """A predicate; or exception types, status codes and names of codes; or None for the default."""
 
 
-@dataclass(frozen=True)
-class Backoff:
+class Backoff(NamedTuple):
     """Full jitter: before retry ``n`` (from 1), a random part of ``base_s * 2 ** (n - 1)``.
 
     Attributes:
@@ -33,7 +31,7 @@ class Backoff:
     base_s: float = 0.05
     max_s: float = 2.0
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
-    random: Callable[[], float] = field(default=random_module.random)
+    random: Callable[[], float] = random_module.random
 
     async def wait(self, retry: int) -> None:
         """Wait before retry number ``retry``."""

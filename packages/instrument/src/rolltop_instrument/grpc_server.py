@@ -23,6 +23,7 @@ _TIMES_KEY = names.TIMES_KEY
 
 
 def _entries(stamps: Stamps) -> tuple[tuple[str, str], ...]:
+    """What is added to the trailing metadata; nothing if no turn was asked for."""
     if not stamps.stamped:
         return ()
     queue_s, service_s = stamps.times()
@@ -100,11 +101,10 @@ class _TimedHandlers:
 
     def timed(self, method: str, handler: Any) -> Any:
         """The timed handler of a method; the handler itself where it cannot be timed."""
-        known, timed = self._made.get(method, (None, None))
-        if known is not handler or known is None:
-            timed = self._make(handler)
-            self._made[method] = handler, timed
-        return timed
+        made = self._made.get(method)
+        if made is None or made[0] is not handler:
+            made = self._made[method] = handler, self._make(handler)
+        return made[1]
 
     @staticmethod
     def _make(handler: Any) -> Any:

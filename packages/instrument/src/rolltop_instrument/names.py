@@ -7,8 +7,7 @@ Names of AlpaSim are kept to the letter, so that its dashboards and rules work u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["counter", "gauge", "histogram"]
 Appears = Literal["start", "use", "service", "call", "server"]
@@ -43,8 +42,7 @@ _LOAD_SECONDS = (0.01, 0.1, 0.5, 1, 5, 20, 60)
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """One metric family.
 
     Attributes:

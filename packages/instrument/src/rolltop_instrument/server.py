@@ -225,7 +225,7 @@ class StampedSlot:
 
     async def __aenter__(self) -> Self:
         """Wait for a place."""
-        turn = current_stamps().ask(self)
+        turn = (_STAMPS.get() or begin_stamps()).ask(self)
         if self._free:
             self._free -= 1
             turn.began = turn.asked
@@ -270,4 +270,7 @@ class StampedSlot:
         stamps = _STAMPS.get()
         if stamps is not None:  # else it is left in another task than it was entered in
             stamps.leave(self)
-        self._give_back()
+        if self._waiting:
+            self._give_back()
+        else:
+            self._free += 1
