@@ -255,7 +255,7 @@ LOOP_IDLE = _counter(
 LOOP_POLL = _counter(
     "alpasim_event_loop_poll_seconds_total",
     (),
-    "Time that the event loop polled for events while callbacks were ready.",
+    "Time that the event loop polled for events with callbacks ready, from one poll in seven.",
     unit="seconds",
 )
 LOOP_WORK = _counter(
