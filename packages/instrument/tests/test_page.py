@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import socket
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 from rolltop_instrument import WorkerTelemetry, _page
@@ -205,17 +208,113 @@ async def test_requests_in_one_go_are_answered_in_turn(worker: WorkerTelemetry) 
     assert answer.count(b"HTTP/1.1 404") == 3
 
 
-async def test_connections_are_bounded(worker: WorkerTelemetry) -> None:
+HALF = b"GET /metrics HTTP/1.1\r\nHos"
+
+
+async def _is_over(connection: socket.socket) -> bool:
+    connection.settimeout(10)
+    with contextlib.suppress(ConnectionError):
+        return await asyncio.to_thread(connection.recv, 1) == b""
+    return True
+
+
+@pytest.mark.parametrize("said", [b"", HALF])
+async def test_who_holds_all_places_shuts_nobody_out(worker: WorkerTelemetry, said: bytes) -> None:
     address = ("127.0.0.1", worker.page_port)
-    held = [socket.create_connection(address) for _ in range(_page._MAX_CONNECTIONS)]
-    try:
-        one_more = socket.create_connection(address)
-        one_more.settimeout(10)
-        assert await asyncio.to_thread(one_more.recv, 1) == b""
-        one_more.close()
-    finally:
+    kept = http.client.HTTPConnection("127.0.0.1", worker.page_port, timeout=10)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(kept))
+
+        def again() -> int:
+            kept.request("GET", "/metrics")
+            answer = kept.getresponse()
+            answer.read()
+            assert kept.sock is not None
+            return answer.status
+
+        assert await asyncio.to_thread(again) == 200
+        socket_kept = kept.sock
+        held = [
+            stack.enter_context(socket.create_connection(address))
+            for _ in range(_page._MAX_CONNECTIONS - 1)
+        ]
         for connection in held:
-            connection.close()
+            connection.sendall(said)
+        assert (await get(worker, "/metrics"))[0] == 200
+        assert await _is_over(held[0])
+        held[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            held[-1].recv(1)
+        assert await asyncio.to_thread(again) == 200
+        assert kept.sock is socket_kept
+
+
+async def test_connections_that_are_answered_are_bounded(
+    worker: WorkerTelemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_page, "_MAX_CONNECTIONS", 2)
+    entered, go_on = threading.Semaphore(0), threading.Event()
+
+    def slowly(openmetrics: bool) -> Iterator[str]:
+        entered.release()
+        go_on.wait(10)
+        yield "done\n"
+
+    monkeypatch.setattr(worker._page._server, "chunks", slowly)
+    scrapes = [asyncio.create_task(get(worker, "/metrics")) for _ in range(2)]
+    try:
+        for _ in scrapes:
+            assert await asyncio.to_thread(entered.acquire, timeout=10)
+        with socket.create_connection(("127.0.0.1", worker.page_port)) as one_more:
+            assert await _is_over(one_more)
+    finally:
+        go_on.set()
+    assert [status for status, _, _ in await asyncio.gather(*scrapes)] == [200, 200]
+
+
+async def test_a_head_that_comes_in_drops_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the silence between its bytes: the head has one limit in all."""
+    now_s = 100.0
+
+    def passing() -> float:
+        nonlocal now_s
+        now_s += 0.1
+        return now_s
+
+    monkeypatch.setattr(_page, "monotonic", passing)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        incoming = _page._Incoming(theirs, 10.0)
+        incoming.begin_head()
+        ours.sendall(HALF)
+        real = theirs.recv
+        drip = SimpleNamespace(settimeout=theirs.settimeout, recv=lambda _: real(1))
+        incoming._connection = drip
+        assert incoming.readline(8192) == b"GET /metrics HTTP/1.1\r\n"
+        ours.sendall(b"t" * 1000)
+        with pytest.raises(TimeoutError):
+            incoming.readline(8192)
+    assert now_s < 110.0
+
+
+async def test_a_head_in_pieces_is_a_head(worker: WorkerTelemetry) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", worker.page_port)
+    for byte in b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n":
+        writer.write(bytes([byte]))
+        await writer.drain()
+    async with asyncio.timeout(10):
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
+async def test_a_client_that_never_completes_its_head_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_page, "_HEAD_TIMEOUT_S", 0.05)
+    async with WorkerTelemetry(port=0) as telemetry:
+        with socket.create_connection(("127.0.0.1", telemetry.page_port)) as half:
+            half.sendall(HALF)
+            assert await _is_over(half)
 
 
 async def test_a_silent_client_is_dropped_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, ClassVar
 
 from rolltop_instrument import _http
@@ -25,29 +25,81 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 _MAX_CONNECTIONS = 32
 _CLIENT_TIMEOUT_S = 15.0
-"""A silent connection is closed after this; more than the central interval, to keep it open."""
+"""A silent connection is closed after this; more than the central interval, to keep it open.
+
+So is one that has not taken all of an answer by then.
+"""
+_HEAD_TIMEOUT_S = 5.0
+"""For all of a request's head, from its first byte on."""
+_RECEIVED = 65536
 _PAUSE_S = 5e-5
 _CHUNK_CHARS = 16000
+
+
+class _Incoming:
+    """What a client sends, a line at a time, for as long as it does not dawdle.
+
+    A limit for each byte would let a client that sends one now and then go on for ever: silence
+    before a head is limited, and the head as a whole.
+    """
+
+    def __init__(self, connection: socket.socket, silence_s: float) -> None:
+        self._connection = connection
+        self._silence_s = silence_s
+        self._unread = b""
+        self._until_s: float | None = None
+
+    def begin_head(self) -> None:
+        """The next line is the first of a head."""
+        self._until_s = monotonic() + _HEAD_TIMEOUT_S if self._unread else None
+
+    def readline(self, size: int, /) -> bytes:
+        """A line with its end; what there is, at the end or after ``size`` bytes.
+
+        Raises:
+            TimeoutError: The client has dawdled.
+        """
+        while (end := self._unread.find(b"\n", 0, size)) < 0 and len(self._unread) < size:
+            if not self._receive():
+                break
+        length = size if end < 0 else end + 1
+        line, self._unread = self._unread[:length], self._unread[length:]
+        return line
+
+    def _receive(self) -> bool:
+        """Wait for more; False at the end of what is sent."""
+        left_s = self._silence_s if self._until_s is None else self._until_s - monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left_s)
+        data = self._connection.recv(_RECEIVED)
+        if self._until_s is None:
+            self._until_s = monotonic() + _HEAD_TIMEOUT_S
+        self._unread += data
+        return bool(data)
 
 
 class _Handler(StreamRequestHandler):
     server: _Server
     timeout: ClassVar[float] = _CLIENT_TIMEOUT_S
-    wbufsize = -1
+    wbufsize = 0  # written in one go, whose time is limited as a whole
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
         """Answer one request after the other, until the client or the request ends it."""
+        incoming = _Incoming(self.connection, self.timeout)
         last = False
         while not last:
             try:
-                request = _http.read_request(self.rfile)
+                incoming.begin_head()
+                request = _http.read_request(incoming)
             except _http.RefusedError as refusal:
                 self._send(refusal.status, TEXT, f"{refusal.status}\n".encode(), last=True)
                 return
-            if request is None:
+            if request is None or not self.server.places.answer(self.connection):
                 return
             self._answer(request)
+            self.server.places.wait(self.connection)
             last = request.last
 
     def _answer(self, request: _http.Request) -> None:
@@ -79,8 +131,8 @@ class _Handler(StreamRequestHandler):
         self, status: str, kind: str, content: bytes, *, last: bool, body: bool = True
     ) -> None:
         head = _http.head(status, kind, len(content), last=last)
+        self.connection.settimeout(self.timeout)
         self.wfile.write(head + content if body else head)
-        self.wfile.flush()
 
 
 def _join(chunks: Iterator[str]) -> bytes:
@@ -94,6 +146,65 @@ def _join(chunks: Iterator[str]) -> bytes:
             made = 0
             sleep(_PAUSE_S)
     return b"".join(parts)
+
+
+class _Places:
+    """The connections that are served, so many at the most, and since when each is waited for.
+
+    A newcomer to a full house takes the place of one that is waited for: of the one that has been
+    waited for longest, and rather of one that never asked for anything than of a reader between
+    two scrapes. So nobody shuts the readers out by sending nothing, or too little.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[socket.socket, tuple[bool, float]] = {}
+        self._answered: set[socket.socket] = set()
+
+    def take(self, connection: socket.socket) -> bool:
+        """Give a new connection a place; False if all are being answered."""
+        with self._lock:
+            full = len(self._waiting) + len(self._answered) >= _MAX_CONNECTIONS
+            if full and not self._waiting:
+                return False
+            if full:
+                oldest = min(self._waiting, key=self._waiting.__getitem__)
+                del self._waiting[oldest]
+                _hang_up(oldest)
+            self._waiting[connection] = (False, monotonic())
+        return True
+
+    def answer(self, connection: socket.socket) -> bool:
+        """Its request is there; False if its place has been taken."""
+        with self._lock:
+            if self._waiting.pop(connection, None) is None:
+                return False
+            self._answered.add(connection)
+        return True
+
+    def wait(self, connection: socket.socket) -> None:
+        """It has its answer, and may ask again."""
+        with self._lock:
+            self._answered.discard(connection)
+            self._waiting[connection] = (True, monotonic())
+
+    def leave(self, connection: socket.socket) -> None:
+        """It is no longer served."""
+        with self._lock:
+            self._waiting.pop(connection, None)
+            self._answered.discard(connection)
+
+    def hang_up(self) -> None:
+        """End all connections."""
+        with self._lock:
+            for connection in (*self._waiting, *self._answered):
+                _hang_up(connection)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """End a connection whose thread finds that out by itself."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Server(ThreadingTCPServer):
@@ -112,37 +223,33 @@ class _Server(ThreadingTCPServer):
         self.run_uuid = run_uuid
         self.chunks = chunks
         self.readers = readers
-        self._places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        self._connections: set[socket.socket] = set()
+        self.places = _Places()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve in a thread, if there is a place; else the connection is closed at once."""
-        if not self._places.acquire(blocking=False):
+        if not self.places.take(request):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._places.release()
+            self.places.leave(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """The thread of one connection."""
-        self._connections.add(request)
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._connections.discard(request)
-            self._places.release()
+            self.places.leave(request)
 
     def hang_up(self) -> None:
         """Wake the accepting thread and end all connections."""
-        for connection in [self.socket, *self._connections]:
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        _hang_up(self.socket)
+        self.places.hang_up()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         """A client that hangs up is no news; a fault of ours is reported once."""
