@@ -2,7 +2,8 @@
 
 ``python -m bench.call_peer server`` says its port and serves until its input ends;
 ``python -m bench.call_peer client PORT`` makes calls as each line of its input says: ``full 60``
-with all telemetry on both sides, ``bare 60`` without any. Both kinds share processes, channel and
+with all telemetry on both sides, the adding-up of what the calls left included, ``bare 60`` without
+any. Both kinds share processes, channel and
 server, because two processes that do the same differ by more than what is measured.
 """
 
@@ -77,6 +78,7 @@ async def _call(port: str) -> None:
             for _ in range(int(n)):
                 await calls[kind](b"x")
             profile.stop()
+            worker._book.add_up()
             print("done", flush=True)
         await channel.close()
 

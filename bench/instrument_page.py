@@ -34,6 +34,8 @@ for line in sys.stdin:
 def run() -> list[BenchRow]:
     """Measure the 99th percentile of the loop's lag in short windows with scrapes and without.
 
+    Calls go on all the while, so that each scrape has everything to make anew.
+
     The windows are interleaved, each with scrapes has six of them, and the lower quartiles of the
     windows' percentiles are compared: the lag that other processes cause on a shared machine is
     larger than ours and comes in bursts, which the quieter windows escape.
@@ -50,7 +52,8 @@ def _lower_quartile(values: list[float]) -> float:
 async def _measure() -> tuple[list[float], list[float]]:
     quiet, scraped = [], []
     async with WorkerTelemetry(worker_id="0", port=0, scrape_interval_s=0.1) as telemetry:
-        await _fill(telemetry)
+        calls = await _fill(telemetry)
+        calling = asyncio.create_task(_keep_calling(telemetry, calls))
         scraper = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
@@ -69,17 +72,32 @@ async def _measure() -> tuple[list[float], list[float]]:
             await scraper.stdout.readline()
         scraper.stdin.close()
         await scraper.wait()
+        calling.cancel()
     return quiet, scraped
 
 
-async def _fill(telemetry: WorkerTelemetry) -> None:
-    """Calls until the page has its 500 series."""
-    n = 0
+async def _fill(telemetry: WorkerTelemetry) -> list[tuple[str, str, str]]:
+    """Calls until the page has its 500 series; service, method and endpoint of each."""
+    calls: list[tuple[str, str, str]] = []
     while telemetry.render().count("\n") - telemetry.render().count("\n#") < SERIES:
+        n = len(calls)
         service = f"service{n % 5}"
-        async with telemetry.call(service, f"method{n // 5}", endpoint=f"{service}-{n}") as call:
-            call.server_times(queue_s=0.001, service_s=0.01)
-        n += 1
+        calls.append((service, f"method{n // 5}", f"{service}-{n}"))
+        await _call(telemetry, *calls[-1])
+    return calls
+
+
+async def _keep_calling(telemetry: WorkerTelemetry, calls: list[tuple[str, str, str]]) -> None:
+    """All calls every tenth of a second: each scrape finds them changed, and their notes."""
+    while True:
+        for call in calls:
+            await _call(telemetry, *call)
+        await asyncio.sleep(0.1)
+
+
+async def _call(telemetry: WorkerTelemetry, service: str, method: str, endpoint: str) -> None:
+    async with telemetry.call(service, method, endpoint=endpoint) as call:
+        call.server_times(queue_s=0.001, service_s=0.01)
 
 
 async def _p99_lag_ms() -> float:

@@ -6,7 +6,7 @@ Counted over the CPU-seconds of all processes of the run, from the first worker'
 rollout:
 
 - Prometheus, as its process shows;
-- the launcher, beyond what it takes in the same run without telemetry;
+- the launcher, beyond the share that it takes in the same run without telemetry;
 - where nothing can be told apart from outside, in the workers and the services: the starts of the
   workers, the scrapes and the calls made, times what each costs more than without telemetry; a
   call on both sides, with the server's stamps, their way home in trailing metadata and the client's
@@ -75,10 +75,10 @@ class Measured:
         window = self.first_worker_s, self.last_rollout_s
         return sum(process.between(*window) for process in self.processes)
 
-    def telemetry_cpu_s(self, costs: Costs, launcher_alone_s: float) -> float:
-        """CPU-seconds of telemetry in that time, beyond those of a launcher without any."""
+    def telemetry_cpu_s(self, costs: Costs, launcher_share: float) -> float:
+        """CPU-seconds of telemetry in that time, beyond the share of a launcher without any."""
         window = self.first_worker_s, self.last_rollout_s
-        launcher_s = max(0.0, self.launcher.between(*window) - launcher_alone_s)
+        launcher_s = self.launcher.between(*window) - launcher_share * self.cpu_s()
         outside = self.prometheus.between(*window) + launcher_s
         calls_s = self.calls * costs.call_share * costs.bare_call_s
         return outside + calls_s + self.scrapes * costs.scrape_s + WORKERS * costs.start_s
@@ -112,13 +112,13 @@ class Costs:
 def run() -> list[BenchRow]:
     """Drive the run a few times; the medians."""
     ratios, ends = [], []
-    launcher_alone_s = _launcher_alone_s()
+    launcher_share = _launcher_share()
     before = Costs.here_and_now()
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             measured = _drive(Path(folder) / "run")
         after = Costs.here_and_now()
-        telemetry_s = measured.telemetry_cpu_s(Costs.mean(before, after), launcher_alone_s)
+        telemetry_s = measured.telemetry_cpu_s(Costs.mean(before, after), launcher_share)
         ratios.append(telemetry_s / measured.cpu_s())
         ends.append(measured.end_cpu_s())
         before = after
@@ -152,13 +152,15 @@ def _drive(run_dir: Path) -> Measured:
     )
 
 
-def _launcher_alone_s() -> float:
-    """CPU-seconds of the launcher while the workers drive the same run without telemetry."""
+def _launcher_share() -> float:
+    """The launcher's part of the CPU while the workers drive the same run without telemetry."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         run_dir = Path(folder) / "run"
         with _Run(run_dir, "telemetry.enabled=false") as run:
             run.wait()
-        return run.launcher.between(*_window(run_dir))
+        window = _window(run_dir)
+        everything_s = sum(process.between(*window) for process in run.processes.values())
+        return run.launcher.between(*window) / everything_s
 
 
 def _window(run_dir: Path) -> tuple[float, float]:

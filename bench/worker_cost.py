@@ -16,9 +16,10 @@ import time
 from bench import undisturbed
 from bench.cpu import cpu_of, exact_cpu_of
 
-ROUNDS = 250
-CALLS = 20
-"""Short rounds, interleaved, so that a burst of a neighbour falls on both."""
+ROUNDS = 100
+CALLS = 60
+"""Short rounds, interleaved, so that a burst of a neighbour falls on both; fewer calls than a worker
+of the run makes between two scrapes, a hundred."""
 SCRAPES = 200
 SCRAPE_EVERY_S = 0.02
 
