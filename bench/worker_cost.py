@@ -18,8 +18,8 @@ from bench.cpu import cpu_of, exact_cpu_of
 
 ROUNDS = 100
 CALLS = 60
-"""Short rounds, interleaved, so that a burst of a neighbour falls on both; fewer calls than a worker
-of the run makes between two scrapes, a hundred."""
+"""Short rounds, interleaved, so that a burst of a neighbour falls on both; of fewer calls than the
+hundred that a worker of the run makes between two scrapes."""
 SCRAPES = 200
 SCRAPE_EVERY_S = 0.02
 
