@@ -383,6 +383,18 @@ async def test_a_dead_guard_ends_the_run_and_spares_our_own_children(tmp_path, l
     await own.wait()
 
 
+async def test_the_logs_of_a_dead_guard_are_cleaned_all_the_same(tmp_path):
+    code = "print('DB_PASSWORD=hunter2hunter2', flush=True)\n" + SLEEP
+    async with Supervisor(tmp_path, guard_log=tmp_path / "guard.log") as supervisor:
+        await supervisor.start(python("it", code), tmp_path / "it.log")
+        await eventually(lambda: "up" in (tmp_path / "it.log").read_text(), "its secret")
+        assert supervisor.guard_pid is not None
+        os.kill(supervisor.guard_pid, signal.SIGKILL)
+        assert (await supervisor.exits.get()).name == "guard"
+    assert (tmp_path / "it.log").read_text() == "DB_PASSWORD=[redacted]\nup\n"
+    assert (tmp_path / "guard.log").read_text() == ""
+
+
 async def test_two_runs_of_one_process_do_not_meet(tmp_path):
     async with Supervisor(tmp_path) as one:
         async with Supervisor(tmp_path) as other:

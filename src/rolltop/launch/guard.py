@@ -35,13 +35,13 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rolltop.launch import proctree
 from rolltop.launch.ending import Killer, die_with_parent, end_children, set_subreaper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rolltop.launch.proctree import Proc
 
@@ -121,8 +121,7 @@ class Guard:
         finally:
             self._link.close()
             end_children(self._killer, self._end_grace_s, self._root)
-            for log in sorted(self._logs):
-                _redact(Path(log))
+            clean_logs(self._logs, sys.stderr)
 
     def _turn(self) -> None:
         if self._launcher_fd is None and os.getppid() != self._launcher:
@@ -365,17 +364,21 @@ def _become(command: dict[str, Any], env: dict[str, str], guard: int, tell: int)
         os._exit(127)
 
 
-def _redact(log: Path) -> None:
-    """Take what looks like a secret out of a log; say so on standard error if it cannot be."""
+def clean_logs(logs: Iterable[str], complaints: TextIO) -> None:
+    """Take what looks like a secret out of logs that nobody writes to any more.
+
+    Where that cannot be, ``complaints`` gets a line.
+    """
     from rolltop.logs import redact_log  # the guard itself is smaller, and up sooner
 
-    try:
-        if not redact_log(log):
-            sys.stderr.write(f"{log} is too long to be searched for secrets\n")
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        sys.stderr.write(f"{log} may hold secrets: {error.strerror}\n")
+    for log in sorted(logs):
+        try:
+            if not redact_log(Path(log)):
+                complaints.write(f"{log} is too long to be searched for secrets\n")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            complaints.write(f"{log} may hold secrets: {error.strerror}\n")
 
 
 def main() -> None:

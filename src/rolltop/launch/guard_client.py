@@ -17,6 +17,7 @@ from rolltop.errors import LaunchError
 from rolltop.launch import guard, proctree
 from rolltop.launch.diagnosis import ProcessExit
 from rolltop.launch.ending import Killer, set_subreaper
+from rolltop.launch.guard import clean_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +42,7 @@ class GuardClient:
     """A running guard. ``on_event`` gets each event, ``on_lost`` one call if the guard dies.
 
     While it is open this process is a subreaper: what the guard leaves behind when it is
-    killed falls to this process, and is ended here.
+    killed falls to this process, and is ended here. Then the logs, too, are cleaned here.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class GuardClient:
         self._writer: asyncio.StreamWriter | None = None
         self._reader_task: asyncio.Task[None] | None = None
         self._sessions: dict[str, int] = {}
+        self._logs: set[str] = set()
+        self._log = Path(os.devnull)
         self._was_subreaper = False
         self._closing = False
 
@@ -69,12 +72,13 @@ class GuardClient:
         Raises:
             LaunchError: if it does not report for duty.
         """
+        self._log = log or self._log
         ours, theirs = socket.socketpair()
         self._was_subreaper = set_subreaper(on=True)
         reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=_LINE_LIMIT)
         try:
             with theirs:
-                self._process = _start_guard(theirs.fileno(), log or Path(os.devnull), grace_s)
+                self._process = _start_guard(theirs.fileno(), self._log, grace_s)
         except OSError as error:
             await self.close()
             raise LaunchError(f"the guard of the run's processes did not start: {error}") from error
@@ -96,6 +100,8 @@ class GuardClient:
         """
         if self._writer is None or self._writer.is_closing():
             raise LaunchError("the guard of the run's processes is not running")
+        if command["op"] == "spawn":
+            self._logs.add(command["log"])
         self._writer.write(json.dumps(command).encode() + b"\n")
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
@@ -118,7 +124,14 @@ class GuardClient:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            end_adopted(process.pid, self._sessions.values())
+        if process.returncode != 0:
+            self._do_its_last_work(process)
+
+    def _do_its_last_work(self, process: subprocess.Popen[bytes]) -> None:
+        """End what a guard that did not end in order left behind, and clean the logs for it."""
+        end_adopted(process.pid, self._sessions.values())
+        with contextlib.suppress(OSError), self._log.open("a") as complaints:
+            clean_logs(self._logs, complaints)
 
     def _note(self, event: dict[str, Any]) -> None:
         if event["event"] == "spawned":

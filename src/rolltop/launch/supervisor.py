@@ -76,7 +76,7 @@ class Supervisor:
         self._oom = OomWatch()
 
     async def __aenter__(self) -> Self:
-        await self._guard.open(self._guard_log, self._orphan_grace_s)
+        await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -171,6 +171,14 @@ class Supervisor:
         for name in known:
             self._processes[name].requested = True
         await self._guard.send({"op": "signal", "names": known, "signal": int(signum)})
+
+    async def open(self) -> None:
+        """Start the guard, before anything else; what it says in distress goes to its log.
+
+        Raises:
+            LaunchError: if it does not start.
+        """
+        await self._guard.open(self._guard_log, self._orphan_grace_s)
 
     async def close(self, *, grace_s: float = 5.0) -> None:
         """Stop what still runs, then the guard."""

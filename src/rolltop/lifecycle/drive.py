@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from rolltop.errors import RolltopError, describe_os_error
 from rolltop.launch.diagnosis import ProcessFailedError
+from rolltop.launch.guard_client import GUARD
 from rolltop.lifecycle.monitoring import NAME as PROMETHEUS
 from rolltop.lifecycle.monitoring import RunPrometheus
 from rolltop.lifecycle.prepare import write_plan
@@ -209,6 +210,8 @@ class RunDriver:
                 self._on_exit(ended)
 
     def _on_exit(self, ended: ProcessExit) -> None:
+        if ended.name == GUARD:  # what it started has ended with it, and nothing more can be
+            self.prometheus.start_no_more()
         self._events.append("process_ended", process=ended.name, reason=ended.describe())
         if ended.name in self._working and ended.ok:
             self._working.discard(ended.name)

@@ -13,7 +13,9 @@ from rolltop.catalogue import questions
 from rolltop.errors import RolltopError
 from rolltop.lifecycle.judged import EVENT as JUDGED
 from rolltop.lifecycle.judged import Judged
+from rolltop.lifecycle.monitoring import NAME
 from rolltop.lifecycle.reading import LATE, GivenUpError, TimedSource, in_thread
+from rolltop.lifecycle.view import open_view
 from rolltop.model.estimate import ThroughputEstimate
 from rolltop.report.reader import Window
 from rolltop.report.run_report import make_report
@@ -43,6 +45,8 @@ _REPORT_LIMIT_S = 60.0
 """For the questions, which have a limit of their own, and the drawing."""
 _GIVE_UP_S = 2.0
 _GONE = "Prometheus did not run when its data were to be read"
+FROM_DISK = "; what it had written was read from the disk"
+"""Added to the reason why Prometheus is missing, where its data are not."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,22 @@ async def finish(
     return Finished(summary, (*missing, *(report.lost if report else ())), written)
 
 
+def finish_without_telemetry(
+    run: PreparedRun, driver: RunDriver, ending: Ending, reason: str
+) -> None:
+    """Write the summary of a run that was broken off before its end could be told otherwise.
+
+    Nothing is asked and nothing is drawn: ``reason`` stands for all that the telemetry would say.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    counts = driver.rollouts.refresh()
+    missing = {"report": reason}
+    summary = _summary(run, driver, ending, counts, report=None, missing=missing)
+    write_summary(run.paths.summary, summary)
+
+
 class _Reading:
     """Reads the telemetry and draws the plot, until that is done, takes too long or is given up.
 
@@ -100,6 +120,8 @@ class _Reading:
         self.report: RunReport | None = None
         self.counts = counts
         self._given_up: dict[str, str] = {}
+        self._source: TimedSource | None = None
+        self._is_given_up = False
         self._run = run
         self._driver = driver
         self._judged = judged
@@ -110,37 +132,68 @@ class _Reading:
         return {**self._driver.prometheus.missing, **self._given_up}
 
     async def read(self, note: Callable[[str], None]) -> None:
-        """Read it; whatever goes wrong is an entry in ``missing`` and a note."""
+        """Read it; whatever goes wrong is an entry in ``missing`` and a note.
+
+        Of a Prometheus that died, what it left on the disk is read.
+        """
         prometheus, interrupted = self._driver.prometheus, self._driver.interrupted
         interrupted.clear()
         await _until(prometheus.begin_reading(), interrupted, _RESTART_LIMIT_S)
         if not prometheus.ready:
             if not prometheus.missing:
                 prometheus.name_missing(_GONE)
-                note(f"warning: no plot: {_GONE}")
+                note(f"warning: {_GONE}")
+            await self._read_from_disk(note)
             return
-        source = TimedSource(prometheus.url)
-        await self._take(in_thread(partial(self._make, source)), source, note)
-        if source.late:
+        self._source = TimedSource(prometheus.url)
+        await self._take(in_thread(partial(self._make, self._source)), note)
+        if self._source.late:
             prometheus.name_missing(LATE)
             note(f"warning: {LATE}: the plot and the summary lack what it knows")
+        if not prometheus.up and not self._interrupted:
+            await self._read_from_disk(note)
+
+    @property
+    def _interrupted(self) -> bool:
+        return self._driver.interrupted.is_set()
+
+    async def _read_from_disk(self, note: Callable[[str], None]) -> None:
+        """Read a copy of the data that are there, as a later look at the run does."""
+        prometheus = self._driver.prometheus
+        if not prometheus.left_data or self._interrupted:
+            return
+        self._source = None
+        await self._take(in_thread(self._make_from_disk), note)
+        if self.report is not None and prometheus.missing.get(NAME):
+            prometheus.missing[NAME] += FROM_DISK
+
+    def _make_from_disk(self) -> RunReport:
+        """Ask a Prometheus of its own and draw; in a thread of its own."""
+        with open_view(self._run.paths) as view:
+            self._source = source = TimedSource(view.url)
+            if self._is_given_up:
+                source.give_up()
+            return self._make(source)
 
     async def _take(
         self,
         work: asyncio.Future[RunReport],
-        source: TimedSource,
         note: Callable[[str], None],
     ) -> None:
         """Wait for the report; a signal or its limit of time ends that, and what it asks for."""
         await _until(asyncio.wait({work}), self._driver.interrupted, _REPORT_LIMIT_S)
         if not work.done():
-            source.give_up()
+            self._is_given_up = True
+            if self._source is not None:
+                self._source.give_up()
             await asyncio.wait({work}, timeout=_GIVE_UP_S)
         try:
             self.report = work.result()
+            self._given_up.clear()
         except (GivenUpError, asyncio.InvalidStateError):
-            asked = self._driver.interrupted.is_set()
-            reason = "a signal" if asked else f"it took longer than {_REPORT_LIMIT_S:g} s"
+            reason = (
+                "a signal" if self._interrupted else f"it took longer than {_REPORT_LIMIT_S:g} s"
+            )
             self._given_up["report"] = f"given up: {reason}"
             note(f"warning: no plot: the telemetry was given up: {reason}")
         except Exception as error:  # noqa: BLE001 (telemetry is a guest: a run has a summary)

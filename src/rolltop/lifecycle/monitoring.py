@@ -18,6 +18,7 @@ from rolltop.errors import DependencyError, LaunchError, RolltopError
 from rolltop.files import replace_file
 from rolltop.model.plan import HealthCheck, HealthKind, ProcessPlan, Role
 from rolltop.prometheus.binary import find_prometheus
+from rolltop.prometheus.database import is_database
 from rolltop.prometheus.file_sd import write_targets
 from rolltop.prometheus.query import Prometheus
 from rolltop.prometheus.scrape import render_config
@@ -66,7 +67,7 @@ class RunPrometheus:
         self._plan: ProcessPlan | None = None
         self._ready_pid: int | None = None
         self._restart: asyncio.Task[None] | None = None
-        self._reading = False
+        self._last = False
         self.busiest: tuple[str, float] | None = None
         """The busiest service and its calls in flight, None where nothing is known."""
         self.missing: dict[str, str] = {}
@@ -199,7 +200,7 @@ class RunPrometheus:
             return
         reason = ended.describe()
         self._events.append("process_ended", process=NAME, reason=reason)
-        if self._reading:
+        if self._last:
             self.name_missing(f"Prometheus {reason} before its data were read")
             self._note(f"warning: {self.missing[NAME]}")
             return
@@ -223,11 +224,20 @@ class RunPrometheus:
             if self._restart is not None:
                 await asyncio.wait({self._restart})
         finally:
-            self._reading = True
+            self.start_no_more()
+
+    def start_no_more(self) -> None:
+        """From now on it is not started again if it dies."""
+        self._last = True
+
+    @property
+    def left_data(self) -> bool:
+        """Whether there is a database of it on the disk, be it that it still runs."""
+        return self._binary is not None and is_database(self._run.paths.data)
 
     async def close(self) -> None:
         """Stop it, so that its data are whole."""
-        self._reading = True
+        self.start_no_more()
         if self._restart is not None:
             self._restart.cancel()
             await asyncio.gather(self._restart, return_exceptions=True)

@@ -8,12 +8,15 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rolltop.errors import RolltopError, describe_os_error
+from rolltop.launch.guard_client import GUARD
 from rolltop.launch.supervisor import Supervisor
 from rolltop.lifecycle.directory import point_latest
 from rolltop.lifecycle.drive import Ending, RunDriver
 from rolltop.lifecycle.events import EventLog
-from rolltop.lifecycle.finish import finish
+from rolltop.lifecycle.finish import finish, finish_without_telemetry
 from rolltop.lifecycle.prepare import write_run_files
+from rolltop.logs import tail
 from rolltop.model.run import ExitStatus, Failure, Outcome
 
 if TYPE_CHECKING:
@@ -47,25 +50,53 @@ def execute(run: PreparedRun, view: ProgressView, *, runs_root: Path) -> RunResu
     """
     try:
         write_run_files(run)
-        point_latest(run.paths.run_dir, runs_root=runs_root)
-        return asyncio.run(_execute(run, view))
+        events = EventLog(run.paths.events)
+        supervisor = Supervisor(run.paths.run_dir, guard_log=run.paths.log_of(GUARD))
+        driver = RunDriver(run, supervisor, events=events, view=view)
+        try:
+            point_latest(run.paths.run_dir, runs_root=runs_root)
+            return asyncio.run(_execute(run, view, supervisor, driver, events))
+        except BaseException as error:
+            _break_off(run, driver, events, error)
+            raise
     finally:
         run.leases.release()
         view.close()
 
 
-async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
-    events = EventLog(run.paths.events)
+def _break_off(run: PreparedRun, driver: RunDriver, events: EventLog, error: BaseException) -> None:
+    """Let a run that an error broke off have its summary and its last event all the same.
+
+    What is no ``Exception`` asks for the end.
+    """
+    said = error.message if isinstance(error, RolltopError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, Exception):
+        ending = Ending(Outcome.FAILED, Failure("rolltop", None, said))
+        status = getattr(error, "exit_status", ExitStatus.OUR_FAULT)
+    else:
+        ending, status = Ending(Outcome.CANCELLED, detail=said), ExitStatus.CANCELLED
+    if not run.paths.summary.exists():
+        with contextlib.suppress(Exception):  # the error itself is what is to be told
+            finish_without_telemetry(run, driver, ending, f"the run was broken off: {said}")
+    events.append("run_ended", outcome=ending.outcome, exit_status=int(status))
+
+
+async def _execute(
+    run: PreparedRun,
+    view: ProgressView,
+    supervisor: Supervisor,
+    driver: RunDriver,
+    events: EventLog,
+) -> RunResult:
     events.append("run_started", run_uuid=run.identity.run_uuid, run_name=run.identity.run_name)
     for warning in run.plan.warnings:
         view.note(f"warning: {warning}")
         events.append("warning", text=warning)
-    guard_log = run.paths.log_of("guard")
-    async with Supervisor(run.paths.run_dir, guard_log=guard_log) as supervisor:
-        driver = RunDriver(run, supervisor, events=events, view=view)
+    try:
         with _signals(driver, view):
+            failed = await _start_guard(run, supervisor, events)
             async with driver:
-                ending = await driver.drive()
+                ending = failed or await driver.drive()
                 driver.show()
                 view.phase("stopping")
                 await driver.wind_down(grace_s=_GRACE_S)
@@ -76,12 +107,26 @@ async def _execute(run: PreparedRun, view: ProgressView) -> RunResult:
                     view.note(f"warning: {ignored} results of rollouts that nobody asked for")
                 view.phase("reading the telemetry")
                 done = await finish(run, driver, ending, counts, events=events, note=view.note)
+    finally:
+        await supervisor.close()
     lost = done.lost if run.config.telemetry.strict else ()
     status = exit_status_of(ending, counts, lost=lost, written=done.written)
     if status is ExitStatus.TELEMETRY_MISSING:
         view.note(f"--strict: missing telemetry: {', '.join(lost)}")
     events.append("run_ended", outcome=ending.outcome, exit_status=int(status))
     return RunResult(done.summary, status)
+
+
+async def _start_guard(run: PreparedRun, supervisor: Supervisor, events: EventLog) -> Ending | None:
+    """Start what starts everything else; return how the run ends if it cannot be started."""
+    try:
+        await supervisor.open()
+    except (RolltopError, OSError) as error:
+        reason = describe_os_error(error) if isinstance(error, OSError) else error.message
+        events.append("process_ended", process=GUARD, reason=reason)
+        log_tail = tail(run.paths.log_of(GUARD))
+        return Ending(Outcome.FAILED, Failure(GUARD, None, reason, log_tail))
+    return None
 
 
 def checked(ending: Ending, counts: RolloutCounts) -> Ending:
