@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rolltop.cli.entry import AskedToEnd
 from rolltop.cli.main import run_command_line
+from rolltop.model.run import RunPaths
+
+Captured = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
@@ -54,16 +60,80 @@ def test_no_arguments_ask_for_the_help(capsys):
         (".", "is a directory"),
         ("nodir/x.png", "the folder nodir is not there"),
         ("file/x.png", "file is a file, not a folder"),
+        ("file/below/x.png", "the folder file/below is not there"),
+        ("n" * 300, "File name too long"),
+        (f"{'n' * 300}/x.png", "File name too long"),
+        ("pipe", "is no file that can be replaced"),
+        ("/dev/full", "is no file that can be replaced"),
+        ("/dev/null", "is no file that can be replaced"),
+        ("dangling", "the folder"),
+        ("to_itself", "to_itself"),
+        ("to_pipe", "is no file that can be replaced"),
     ],
 )
 def test_a_picture_that_has_no_place_is_told_plainly(output, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for link, to in (("dangling", "no/x"), ("to_itself", "to_itself"), ("to_pipe", "pipe")):
+        (tmp_path / link).symlink_to(to)
     assert run_command_line(["plot", "latest", "-o", output]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"rolltop: --output {output}")
     assert words in said.splitlines()[0]
     assert len(said.splitlines()) == 2
+
+
+def _replot_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let everything but the writing of the picture be well."""
+    report = SimpleNamespace(plot=None, plot_error=error)
+    monkeypatch.setattr("rolltop.lifecycle.replot.replot", lambda *_, **__: report)
+    monkeypatch.setattr("rolltop.lifecycle.runs.resolve_run", lambda *_: RunPaths(Path("r")))
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "make room there, or choose another place"),
+        (errno.EDQUOT, "make room there, or choose another place"),
+        (errno.EROFS, "choose a place that you may write to"),
+        (errno.EACCES, "choose a place that you may write to"),
+        (errno.ENOENT, "make it first, or choose another place"),
+        (errno.ENAMETOOLONG, "choose a shorter name"),
+        (errno.EIO, "choose another place"),
+    ],
+)
+def test_a_picture_that_is_not_written_is_told_plainly(
+    number: int, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    _replot_fails(monkeypatch, OSError(number, os.strerror(number), "/x/.p.png.k3j"))
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["plot", "r", "-o", "p.png"]) == 2
+    said = f"rolltop: --output p.png: {os.strerror(number)}\n  hint: {hint}\n"
+    assert capsys.readouterr().err == said
+    assert run_command_line(["plot", "r"]) == 2
+    said = f"rolltop: r/metrics_plot.png: {os.strerror(number)}\n"
+    assert capsys.readouterr().err == said + "  hint: --output FILE puts it elsewhere\n"
+
+
+def test_a_picture_that_is_not_drawn_is_our_fault(monkeypatch, capsys):
+    _replot_fails(monkeypatch, ZeroDivisionError("x"))
+    assert run_command_line(["plot", "r"]) == 70
+    assert "a fault of rolltop itself: ZeroDivisionError: x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("run_dir", "words"),
+    [("n" * 300, "File name too long"), ("file/x", "file"), ("/proc/x", "/proc/x")],
+)
+def test_a_run_that_has_no_place_is_told_plainly(run_dir, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert run_command_line(["run", "sim=tiny", f"run.dir={run_dir}"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"rolltop: run.dir={tmp_path / run_dir}: ")
+    assert words in said[0]
+    assert len(said) == 2
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])

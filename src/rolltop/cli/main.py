@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 import traceback
@@ -14,7 +13,8 @@ import typer
 from rolltop import __version__
 from rolltop.cli import deps, open, plot, run
 from rolltop.cli.entry import AskedToEnd
-from rolltop.errors import RolltopError, describe_os_error
+from rolltop.cli.places import cure, describe
+from rolltop.errors import RolltopError
 from rolltop.model.run import ExitStatus
 
 app = typer.Typer(
@@ -76,7 +76,7 @@ def _status_of(error: BaseException) -> int:
     elif isinstance(error, BrokenPipeError | SystemExit):  # the latter is what rich makes of it
         _silence_stdout()
     elif isinstance(error, OSError):
-        _complain(_describe(error), _cure(error))
+        _complain(describe(error), cure(error))
         status = ExitStatus.USAGE
     else:
         status = _our_fault(error)
@@ -89,21 +89,6 @@ def _help_for(error: typer.TyperException) -> str:
     if context is None or context.parent is None:
         return "rolltop --help lists the commands"
     return f"{context.command_path} --help lists what it takes"
-
-
-def _describe(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError) and error.filename is None:
-        return "the current directory no longer exists"  # only os.getcwd() names no file
-    return describe_os_error(error)
-
-
-def _cure(error: OSError) -> str | None:
-    """Return what helps against what the operating system refused, None where it depends."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "make room there, or choose another place"
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return "choose a place that you may write to"
-    return None
 
 
 def _complain(message: str, hint: str | None) -> None:

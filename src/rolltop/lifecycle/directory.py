@@ -36,12 +36,12 @@ def new_run_directory(run_dir: Path) -> Iterator[RunPaths]:
         ConfigError: it exists and is not empty, or it cannot be made or written to.
     """
     paths = RunPaths(run_dir)
-    if run_dir.is_symlink():
-        what = "the link to the last run" if run_dir.name == LATEST else "a link"
-        raise ConfigError(f"run.dir={run_dir}: this is {what}, not a directory", hint=_ANOTHER)
-    if run_dir.exists() and not run_dir.is_dir():
-        raise ConfigError(f"run.dir={run_dir}: this is not a directory", hint=_ANOTHER)
     try:
+        if run_dir.is_symlink():
+            what = "the link to the last run" if run_dir.name == LATEST else "a link"
+            raise ConfigError(f"run.dir={run_dir}: this is {what}, not a directory", hint=_ANOTHER)
+        if run_dir.exists() and not run_dir.is_dir():
+            raise ConfigError(f"run.dir={run_dir}: this is not a directory", hint=_ANOTHER)
         existed = run_dir.exists()
         if existed and any(run_dir.iterdir()):
             raise ConfigError(

@@ -42,7 +42,7 @@ class RunReport:
 
     ``missing`` names every series, exporter and figure that is not there, with the reason;
     ``lost`` are those among them that should have been: telemetry that was started and failed.
-    ``plot`` is None where the plot could not be made.
+    ``plot`` is None where the plot could not be made; ``plot_error`` is why.
     """
 
     throughput: ThroughputEstimate
@@ -54,6 +54,7 @@ class RunReport:
     scrapes_lost: int | None = None
     gaps_s: float | None = None
     n_steps: float | None = None
+    plot_error: Exception | None = None
 
     def telemetry_record(self, cpu_seconds_ratio: float | None = None) -> TelemetryRecord:
         """Return the part of the summary that says what the telemetry lacks and what it cost."""
@@ -111,18 +112,19 @@ def make_report(
     finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
     data = _panels(reader, panels, window, interval, scrapes)
     header = plot_header(identity, topology_name, counts, throughput, finding)
-    path, drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
+    error, drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
     _name_missing(missing.reasons, scrapes, finding)
     return RunReport(
         throughput=throughput,
         bottleneck=finding.bottleneck,
         panels=drawn,
-        plot=path,
+        plot=None if error else plot,
         missing=missing.reasons,
         lost=_lost(missing.reasons, scrapes, plot.name),
         scrapes_lost=scrapes.lost,
         gaps_s=scrapes.gaps_s,
         n_steps=total(workers.steps) if workers.steps else None,
+        plot_error=error,
     )
 
 
@@ -201,8 +203,8 @@ def _course(progress: Progress, window: Window, throughput: ThroughputEstimate) 
 
 def _draw(
     path: Path, data: Sequence[PanelData], header: PlotHeader, course: Course, missing: Missing
-) -> tuple[Path | None, PanelsRecord]:
-    """Draw the plot; return where it is, and which panels show something.
+) -> tuple[Exception | None, PanelsRecord]:
+    """Draw the plot; return why it is not there, if so, and which panels show something.
 
     Where that fails, for whatever reason, the plot is named as missing.
     """
@@ -211,9 +213,15 @@ def _draw(
 
         report = draw_plot(path, data, header, course)
     except Exception as error:  # noqa: BLE001 - a plot that fails must not cost the summary
-        missing.reasons[path.name] = why = f"it could not be drawn: {error}"
-        return None, PanelsRecord(drawn=0, empty={d.panel.title: d.reason or why for d in data})
-    return path, PanelsRecord(drawn=len(report.drawn), empty=report.empty)
+        missing.reasons[path.name] = why = _why_not_drawn(error)
+        return error, PanelsRecord(drawn=0, empty={d.panel.title: d.reason or why for d in data})
+    return None, PanelsRecord(drawn=len(report.drawn), empty=report.empty)
+
+
+def _why_not_drawn(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"it could not be written: {error.strerror or error}"
+    return f"it could not be drawn: {error}"
 
 
 def _name_missing(
