@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
+from rolltop.lifecycle import replot as replotting
+from rolltop.lifecycle.judged import read_judged
 from rolltop.lifecycle.replot import replot
+from rolltop.lifecycle.view import open_view
 from rolltop.model.run import RunPaths
 
 LONG = ("sim=tiny", "topology=1gpu", "runtime.rollouts=2000", "runtime.nr_workers=2")
@@ -42,3 +46,28 @@ def test_of_a_run_that_was_cancelled(start_run, tmp_path):
     done = run.finish()
     assert done.summary["outcome"] == "cancelled"
     _check(done, tmp_path / "again.png")
+
+
+def test_of_a_run_that_does_not_say_when_it_was_stopped(healthy, tmp_path, monkeypatch):
+    """An older one, or one that was killed: its being stopped is no part of it."""
+    said = read_judged(RunPaths(healthy.run_dir).events)
+    assert said is not None
+    paths = RunPaths(tmp_path / "run")
+    shutil.copytree(healthy.run_dir, paths.run_dir)
+    paths.events.unlink()
+    paths.summary.unlink()
+    seen = []
+    real = replotting.make_report
+    monkeypatch.setattr(
+        replotting, "make_report", lambda *args, **known: seen.append(known) or real(*args, **known)
+    )
+    with open_view(paths) as view:
+        assert view.span is not None
+        last_sample_s = view.span[1]
+    report = replot(paths, output=tmp_path / "again.png")
+    window = seen[0]["window"]
+    assert window.last_rollout_s <= window.end_s < last_sample_s
+    assert window.end_s <= said.window.end_s + said.interval_s
+    assert report.bottleneck is not None
+    assert report.bottleneck.service == healthy.summary["bottleneck"]["service"]
+    assert report.panels.drawn == healthy.summary["panels"]["drawn"]

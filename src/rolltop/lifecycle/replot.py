@@ -12,7 +12,8 @@ from rolltop.lifecycle.judged import read_judged
 from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.lifecycle.view import open_view
 from rolltop.model.run import RolloutCounts, RunIdentity
-from rolltop.report.reader import Window
+from rolltop.report.last_move import last_move_s
+from rolltop.report.reader import RunReader, Window
 from rolltop.report.run_report import make_report
 from rolltop.report.summary import read_summary
 
@@ -35,7 +36,8 @@ def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
     """Draw ``metrics_plot.png``, into the run directory unless ``output`` names a file.
 
     The run's data are read on a copy; nothing else of the run is touched. A run that said what it
-    judged over is judged over the same again; of one that was killed the data decide.
+    judged over is judged over the same again; of one that was killed the data decide, up to where
+    its work came to its end.
 
     Raises:
         DependencyError: there is no Prometheus.
@@ -45,14 +47,15 @@ def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
     counts = watch.refresh()
     summary = _summary(paths)
     judged = read_judged(paths.events)
+    identity = read_identity(paths)
     with open_view(paths) as view:
         return make_report(
             view.prometheus,
-            identity=read_identity(paths),
+            identity=identity,
             plot=output or paths.plot,
             n_workers=summary.topology.nr_workers if summary else None,
             counts=RolloutCounts(**summary.rollouts.model_dump()) if summary else counts,
-            window=judged.window if judged else _window(view, watch, summary),
+            window=judged.window if judged else _window(view, watch, summary, identity),
             scrape_interval_s=judged.interval_s if judged else None,
             topology_name=(summary.topology.name or "") if summary else "",
             steps_per_rollout=watch.steps_per_rollout,
@@ -105,14 +108,22 @@ def _summary(paths: RunPaths) -> RunSummary | None:
         return None
 
 
-def _window(view: View, watch: RolloutWatch, summary: RunSummary | None) -> Window:
-    """Return the time to look at of a run that does not say it: that of its samples."""
+def _window(
+    view: View, watch: RolloutWatch, summary: RunSummary | None, identity: RunIdentity
+) -> Window:
+    """Return the time to look at of a run that does not say it: that of its samples, while it ran.
+
+    It ends with the last rollout or step, whichever is later: then the run was stopped, or killed.
+    """
     started_s = summary.times.started.timestamp() if summary else 0.0
     span = view.span or (started_s, started_s + 1.0)
     first_rollout_s, last_rollout_s = rollout_times(watch, span)
+    whole = Window(*span)
+    reader = RunReader.detect(view.prometheus, identity.run_uuid, whole)
+    ends = [each for each in (last_rollout_s, last_move_s(reader, whole)) if each is not None]
     return Window(
         start_s=span[0],
-        end_s=span[1],
+        end_s=min(span[1], max(ends, default=span[1])),
         first_rollout_s=first_rollout_s,
         last_rollout_s=last_rollout_s,
     )
