@@ -12,6 +12,7 @@ BIN := .venv/bin
 DEMO := deploy=local sim=driving topology=2gpu runtime.nr_workers=4 runtime.rollouts=36 run.name=demo
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
+TEST_PROCESSES ?= 2
 BENCH_ARGS ?=
 
 .PHONY: help setup demo check format test acceptance test-bare bench docs docs-reference clean
@@ -36,8 +37,9 @@ format: setup ## Rewrite the sources as ruff wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: setup ## Run the tests
-	@$(BIN)/pytest --ignore=tests/acceptance $(PYTEST_ARGS)
+test: setup ## Run the tests, in TEST_PROCESSES processes
+	@$(BIN)/pytest --ignore=tests/acceptance -n $(TEST_PROCESSES) --dist loadfile \
+		--no-loadscope-reorder $(PYTEST_ARGS)
 
 acceptance: setup ## Run what takes whole runs of minutes: slow services, failing calls
 	@$(BIN)/pytest tests/acceptance $(PYTEST_ARGS)

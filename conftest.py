@@ -2,6 +2,9 @@
 
 ``tests/allowed_skips.txt`` has one line per such test: its node id, `` # `` and the reason.
 Anything else that is skipped, fails as expected or passes against expectation fails the session.
+
+``make test`` gives whole files to two or more processes of pytest; the longest files come first, so
+that none is begun when all others are done.
 """
 
 from __future__ import annotations
@@ -17,6 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ALLOWED = Path("tests") / "allowed_skips.txt"
+
+# Files and folders that take longest, the longest first.
+LONGEST = (
+    "tests/runs/test_failures.py",
+    "tests/runs",
+    "tests/lifecycle",
+    "tests/launch",
+    "packages/refsim/tests",
+    "tests/config",
+    "tests/report",
+)
 
 # No test times: a busy machine is no reason to fail.
 settings.register_profile("untimed", deadline=None)
@@ -76,6 +90,16 @@ class Refusal:
         terminalreporter.section("did not run, and not listed in tests/allowed_skips.txt", red=True)
         for node, reason in sorted(self.refused.items()):
             terminalreporter.line(f"{node}: {reason}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest first where several processes share the files; else the order stays."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _turn(item.nodeid))
+
+
+def _turn(node: str) -> int:
+    return next((at for at, path in enumerate(LONGEST) if node.startswith(path)), len(LONGEST))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -36,7 +36,7 @@ pytest.skip("not here", allow_module_level=True)
 
 
 def run_pytest(folder: Path, text: str, *args: str, allowed: str = "") -> tuple[int, str]:
-    (folder / "tests").mkdir()
+    (folder / "tests").mkdir(exist_ok=True)
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     (folder / "tests" / "test_sample.py").write_text(text)
@@ -70,6 +70,15 @@ def test_a_skipped_module_fails_the_session(tmp_path):
     status, out = run_pytest(tmp_path, WHOLE_MODULE + SAMPLE, "--import-mode=importlib")
     assert status != 0
     assert "not listed" in out
+
+
+def test_both_are_seen_from_the_process_that_hands_out_the_files(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_whole.py").write_text(WHOLE_MODULE)
+    status, out = run_pytest(tmp_path, SAMPLE, "-p", "xdist", "-n", "1", "--import-mode=importlib")
+    assert status == 1
+    assert "tests/test_sample.py::test_skipped: Skipped: no time" in out
+    assert "tests/test_whole.py: Skipped: not here" in out
 
 
 def test_a_listed_one_passes(tmp_path):
