@@ -103,6 +103,17 @@ def test_templates_are_filled_and_literals_kept() -> None:
     assert renderer.env["TOY_DIR"].endswith("/toy")
 
 
+def test_programs_are_named_from_the_folder_of_their_description() -> None:
+    config = toy({"sim.worker.command": ["{sim_dir}/w"], "sim.worker.env": {"X": "{sim_dir}"}})
+    worker = planned(config).of_role(Role.WORKER)[0]
+    assert worker.argv == (f"{FOLDERS['toy']}/w",)
+    assert worker.env["X"] == str(FOLDERS["toy"])
+
+
+def test_what_was_decided_is_said_with_the_plan() -> None:
+    assert "a note" in planned(toy().noting("a note")).warnings
+
+
 def test_a_cpu_container_has_no_gpu() -> None:
     config = toy({"sim.services.brain.command": ["b", "{port}", "gpu={gpu}"]})
     assert planned(config).of_role(Role.SERVICE)[-1].argv[-1] == "gpu="

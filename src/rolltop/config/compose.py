@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rolltop.config import complaints, devices, hydra_groups, simulators, translate
+from rolltop.config import complaints, devices, hydra_groups, resolving, simulators, translate
 from rolltop.config.overrides import read
 from rolltop.config.schema import RunConfig
 from rolltop.errors import ConfigError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omegaconf import DictConfig
+
+    from rolltop.config.hydra_groups import Merged
 
 DEVICES = ("auto", "none", "nvidia")
 
@@ -53,17 +55,18 @@ def compose(
 
     found = simulators.installed_folders() if folders is None else dict(folders)
     request = read(overrides, cwd, simulators.names_of(found))
-    cfg, choices = hydra_groups.merge(request, found)
+    run_uuid, started = run_uuid or str(uuid.uuid4()), started or datetime.now(UTC)
     try:
-        _settle_run(cfg, choices, cwd, run_uuid or str(uuid.uuid4()), started or datetime.now(UTC))
-        n_gpus = _settle_device(cfg, count_gpus)
-        cfg.sim.file = None if request.sim_file is None else str(request.sim_file)
-        for group in ("deploy", "topology", "site"):
-            cfg[group] = choices[group]
-        data = _plain(cfg)
+        with resolving.bounded():
+            merged = hydra_groups.merge(request, found)
+            cfg = merged.cfg
+            _settle_run(cfg, merged.choices, cwd, run_uuid, started)
+            n_gpus = _settle_device(cfg, count_gpus)
+            _settle_origin(cfg, request.sim_file, merged)
+            data = _plain(cfg)
     except OmegaConfBaseException as error:
         raise translate.from_omegaconf(error) from None
-    config = validate(data)
+    config = validate(data).noting(*merged.notes)
     if config.device == "nvidia":
         _check_gpus(config, n_gpus)
     return config
@@ -105,6 +108,20 @@ def _settle_run(
         steps = cfg.sim.get("steps_per_rollout")
         most = steps.get("max") if isinstance(steps, DictConfig) else steps
         cfg.runtime.steps_per_rollout = most
+
+
+def _settle_origin(cfg: DictConfig, sim_file: Path | None, merged: Merged) -> None:
+    """Say where the simulator and the groups came from, which nobody else can."""
+    for key in ("file", "dir"):
+        if cfg.sim.get(key) is not None:
+            raise ConfigError(
+                f"sim.{key}: is filled in by rolltop, from where the description lies",
+                hint="leave it out",
+            )
+    cfg.sim.file = None if sim_file is None else str(sim_file)
+    cfg.sim.dir = None if merged.sim_dir is None else str(merged.sim_dir)
+    for group in ("deploy", "topology", "site"):
+        cfg[group] = merged.choices[group]
 
 
 def _text(cfg: DictConfig, section: str, key: str, default: str) -> str:

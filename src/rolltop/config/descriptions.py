@@ -1,7 +1,7 @@
-"""Read the description of a simulator at ``sim.file``, which can be any file of anybody's.
+"""Read a file of configuration: a simulator's description or a topology, of anybody's.
 
 YAML's aliases let a few lines stand for more than a machine holds, and both YAML and OmegaConf
-recurse. So the file is bounded before it is loaded: its size, how deep it is nested, and how much
+recurse. So a file is bounded before it is loaded: its size, how deep it is nested, and how much
 it says once every alias is written out.
 """
 
@@ -18,50 +18,86 @@ from rolltop.files import read_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-NO_KEYS = "does not describe a simulator: no keys at its top"
+    from omegaconf import DictConfig, ListConfig
+
 BYTES_MAX = 256 * 1024
 VALUES_MAX = 10_000
+VALUES_OF_ONE_REFERENCE = 10
+"""What a ``${...}`` counts as: it is parsed anew whenever it is read."""
 DEPTH_MAX = 32
 """Sections and lists inside each other; the deepest of the schema is six."""
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return what a description holds, interpolations unresolved.
+    """Return what the description at ``sim.file`` holds, interpolations unresolved.
 
     Raises:
         ConfigError: It cannot be read, is not YAML, has no keys, or is beyond the bounds.
+    """
+    from omegaconf import OmegaConf
+
+    place, what = f"sim.file: {path}", "simulator"
+    loaded = OmegaConf.to_container(load_text(read_text(path, place), place, what))
+    if not isinstance(loaded, dict) or not loaded:
+        raise ConfigError(no_keys(place, what))
+    return {str(key): value for key, value in loaded.items()}
+
+
+def read_text(path: Path, place: str) -> str:
+    """Return the text of a file; a pipe is not waited for.
+
+    Args:
+        path: The file.
+        place: What a complaint begins with.
+
+    Raises:
+        ConfigError: It cannot be read, is no regular file, too large, or no text.
+    """
+    try:
+        return read_file(path, max_bytes=BYTES_MAX).decode()
+    except OSError as error:
+        no_file = error.errno in (errno.EINVAL, errno.EISDIR, errno.ENXIO)  # the last: a socket
+        reason = "not a regular file" if no_file else error.strerror
+        hint = None
+        if no_file or error.errno == errno.EFBIG:
+            hint = f"what is read is a regular file of {BYTES_MAX // 1024} KiB at most"
+        raise ConfigError(f"{place} cannot be read: {reason}", hint=hint) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{place} is not text in UTF-8") from None
+
+
+def no_keys(place: str, what: str) -> str:
+    """Return the complaint about a file that holds no section."""
+    return f"{place} does not describe a {what}: no keys at its top"
+
+
+def load_text(text: str, place: str, what: str) -> DictConfig | ListConfig:
+    """Return what a file's text holds, interpolations unresolved; an empty text has no keys.
+
+    Args:
+        text: In YAML.
+        place: What a complaint begins with.
+        what: ``simulator``, ``topology``: what the file is to describe.
+
+    Raises:
+        ConfigError: It is not YAML, no section or list, or beyond the bounds.
     """
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    place = f"sim.file: {path}"
-    text = _read(path, place)
     try:
-        _check_bounds(text, place)
-        loaded = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
+        _check_bounds(text, place, what)
+        return OmegaConf.load(io.StringIO(text))
     except yaml.YAMLError as error:
         raise translate.from_yaml(error, place) from None
+    except RecursionError:
+        raise ConfigError(f"{place}: one of its ${{...}} is nested too deep") from None
     except (OmegaConfBaseException, OSError, ValueError) as error:
         raise ConfigError(f"{place}: {translate.one_line(str(error))}") from None
-    if not isinstance(loaded, dict) or not loaded:
-        raise ConfigError(f"{place} {NO_KEYS}")
-    return {str(key): value for key, value in loaded.items()}
 
 
-def _read(path: Path, place: str) -> str:
-    try:
-        return read_file(path, max_bytes=BYTES_MAX).decode()
-    except OSError as error:
-        hint = None
-        if error.errno in (errno.EFBIG, errno.EINVAL):
-            hint = f"a description is a regular file of {BYTES_MAX // 1024} KiB at most"
-        raise ConfigError(f"{place} cannot be read: {error.strerror}", hint=hint) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{place} is not text in UTF-8") from None
-
-
-def _check_bounds(text: str, place: str) -> None:
+def _check_bounds(text: str, place: str, what: str) -> None:
     """Go through the file's events, which need no recursion, and count.
 
     Raises:
@@ -73,7 +109,7 @@ def _check_bounds(text: str, place: str) -> None:
     counter = _Counter()
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if not counter.open and isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent):
-            raise ConfigError(f"{place} {NO_KEYS}")
+            raise ConfigError(no_keys(place, what))
         complaint = counter.take(event)
         if complaint:
             mark = event.start_mark
@@ -106,8 +142,9 @@ class _Counter:
             anchor, before, levels = self.open.pop()
             self._close(anchor, self.values - before, levels + 1)
         elif isinstance(event, yaml.ScalarEvent):
-            self.values += 1
-            self._close(event.anchor, 1, 0)
+            before = self.values
+            self.values += 1 + VALUES_OF_ONE_REFERENCE * event.value.count("${")
+            self._close(event.anchor, self.values - before, 0)
         elif isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _, _ in self.open):
                 return f"*{event.anchor} stands for what it is part of", "write out what is meant"
@@ -129,7 +166,8 @@ class _Counter:
             return f"more than {DEPTH_MAX} levels of sections and lists", "nest it less deep"
         if self.values > VALUES_MAX:
             return (
-                f"more than {VALUES_MAX} values, those that aliases stand for included",
-                "a description needs some hundred: leave the rest to the simulator's own files",
+                f"more than {VALUES_MAX} values, those that aliases stand for included "
+                f"and each ${{...}} counted as {VALUES_OF_ONE_REFERENCE}",
+                "some hundred are enough: leave the rest to the simulator's own files",
             )
         return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rolltop.config import complaints, descriptions, translate
+from rolltop.config import complaints, descriptions, simulators, translate
 from rolltop.config.overrides import GROUPS, SIM_OF_FILE
 from rolltop.config.schema import RunConfig
 from rolltop.config.schema.paths import has_path
@@ -20,42 +21,93 @@ if TYPE_CHECKING:
     from rolltop.config.overrides import Request
 
 CONF = Path(__file__).with_name("conf")
+_PRIMARY = "__rolltop__"
+"""What Hydra starts from; its search path then begins with folders of our choice."""
 _one_at_a_time = threading.Lock()  # Hydra's state is global
 
 
-def merge(request: Request, folders: Mapping[str, Path]) -> tuple[DictConfig, dict[str, str]]:
-    """Return what Hydra makes of the request, and which option of each group it took.
+@dataclass(frozen=True)
+class Merged:
+    """What Hydra made of a request.
+
+    Attributes:
+        cfg: The configuration, interpolations unresolved.
+        choices: Group -> the option taken.
+        sim_dir: The folder of the simulator's description.
+        notes: What was taken that the user may not expect.
+    """
+
+    cfg: DictConfig
+    choices: Mapping[str, str]
+    sim_dir: Path | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Folders:
+    """Where options are looked for, in this order."""
+
+    own: Path | None
+    """Has the topologies of the simulator itself."""
+    others: tuple[Path, ...]
+    """Whole configuration folders: rolltop's, then those of simulators."""
+
+    def searchpath(self) -> list[str]:
+        """Return them as Hydra's addresses."""
+        from rolltop.config import sources
+
+        own = [] if self.own is None else [sources.address(sources.OwnTopologies, self.own)]
+        return own + [sources.address(sources.BoundedFiles, folder) for folder in self.others]
+
+    def options(self) -> dict[str, set[str]]:
+        """Return the options of each group."""
+        own = () if self.own is None else (self.own,)
+        return {
+            group: {
+                file.stem
+                for folder in (*self.others, *(own if group == "topology" else ()))
+                for file in folder.glob(f"{group}/*.yaml")
+                if file.is_file()
+            }
+            for group in GROUPS
+        }
+
+
+def merge(request: Request, installed: Mapping[str, Path]) -> Merged:
+    """Return what Hydra makes of the request.
+
+    A topology of the simulator's own goes before one of rolltop's of the same name.
 
     Args:
         request: What the user asked for.
-        folders: Configuration folders of simulators, which are searched after rolltop's own; the
-            one of ``sim.file`` joins them.
+        installed: Configuration folders of simulators.
 
     Raises:
-        ConfigError: A group, an option or a key is unknown, or a file is not YAML.
+        ConfigError: A group, an option or a key is unknown, or a file cannot be used.
     """
-    import yaml
-
-    folders = {**folders, **_folder_of(request.sim_file)}
-    with _one_at_a_time, _hydra_put_aside(), _sim_of_file(request.sim_file):
-        try:
-            cfg = _merged(request, folders)
-        except yaml.YAMLError as error:
-            raise translate.from_yaml(error) from None
+    sim = next(text for text in request.groups if text.startswith("sim="))
+    if request.sim_file is None:
+        sim_dir = simulators.folder_of(sim.removeprefix("sim="), installed)
+        own = sim_dir if sim_dir is not None and (sim_dir / "topology").is_dir() else None
+    else:
+        sim_dir = simulators.home_of(request.sim_file)
+        own = simulators.topologies_of(request.sim_file)
+    folders = _Folders(own, (CONF, *installed.values()))
+    with _one_at_a_time, _hydra_put_aside(), _stored(request.sim_file):
+        cfg = _merged(request, folders)
     choices = {group: str(cfg.hydra.runtime.choices[group]) for group in GROUPS}
     del cfg["hydra"]
-    return cfg, choices
+    return Merged(cfg, choices, sim_dir, tuple(_notes(choices["topology"], own)))
 
 
-def _folder_of(sim_file: Path | None) -> dict[str, Path]:
-    """Where the topologies lie that come with a description: beside it, or beside its ``sim/``."""
-    if sim_file is None:
-        return {}
-    folder = sim_file.parent.parent if sim_file.parent.name == "sim" else sim_file.parent
-    return {SIM_OF_FILE: folder} if (folder / "topology").is_dir() else {}
+def _notes(topology: str, own: Path | None) -> Iterator[str]:
+    """Say that a topology of rolltop's is not the one of its name that was taken."""
+    file = Path("topology", f"{topology.removesuffix('.yaml')}.yaml")
+    if own is not None and (own / file).is_file() and (CONF / file).is_file():
+        yield f"topology={topology} is {own / file}, not rolltop's own of that name"
 
 
-def _merged(request: Request, folders: Mapping[str, Path]) -> DictConfig:
+def _merged(request: Request, folders: _Folders) -> DictConfig:
     """Hydra refuses to set a key that no file sets; one that the schema has a place for is added.
 
     Without that, a default could be changed only by ``+``, which is for keys of the user's own.
@@ -73,7 +125,7 @@ def _merged(request: Request, folders: Mapping[str, Path]) -> DictConfig:
             key = translate.key_not_there(error)
             at = _override_of(values, key) if key and has_path(RunConfig, key, known) else None
             if at is None:
-                raise translate.from_hydra(error, known=known, options=_options(folders)) from None
+                raise translate.from_hydra(error, known=known, options=folders.options()) from None
             values[at] = f"++{values[at]}"
 
 
@@ -81,20 +133,20 @@ def _override_of(values: Sequence[str], key: str) -> int | None:
     return next((at for at, text in enumerate(values) if text.startswith(f"{key}=")), None)
 
 
-def _hydra(overrides: Sequence[str], folders: Mapping[str, Path]) -> DictConfig:
+def _hydra(overrides: Sequence[str], folders: _Folders) -> DictConfig:
     from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+    from hydra import initialize
     from omegaconf import OmegaConf
 
-    quoted = (f"file://{folder}".replace("'", "\\'") for folder in folders.values())
+    quoted = (path.replace("'", "\\'") for path in folders.searchpath())
     searchpath = "hydra.searchpath=[" + ",".join(f"'{path}'" for path in quoted) + "]"
-    with initialize_config_dir(str(CONF), job_name="rolltop", version_base="1.3"):
-        cfg = hydra_compose("config", [searchpath, *overrides], return_hydra_config=True)
+    with initialize(None, job_name="rolltop", version_base="1.3"):
+        cfg = hydra_compose(_PRIMARY, [searchpath, *overrides], return_hydra_config=True)
     OmegaConf.set_struct(cfg, value=False)
     return cfg
 
 
-def _known_paths(request: Request, folders: Mapping[str, Path]) -> list[str]:
+def _known_paths(request: Request, folders: _Folders) -> list[str]:
     """Return all dotted paths without the user's values; none if the groups do not fit."""
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
@@ -106,17 +158,6 @@ def _known_paths(request: Request, folders: Mapping[str, Path]) -> list[str]:
     del cfg["hydra"]
     tree = OmegaConf.to_container(cfg)
     return [*GROUPS, *(path for path in complaints.paths_of(tree) if path not in GROUPS)]
-
-
-def _options(folders: Mapping[str, Path]) -> dict[str, set[str]]:
-    return {
-        group: {
-            file.stem
-            for folder in (CONF, *folders.values())
-            for file in folder.glob(f"{group}/*.yaml")
-        }
-        for group in GROUPS
-    }
 
 
 @contextmanager
@@ -133,16 +174,18 @@ def _hydra_put_aside() -> Iterator[None]:
 
 
 @contextmanager
-def _sim_of_file(path: Path | None) -> Iterator[None]:
-    """Let ``sim=__file__`` be the description at ``path``."""
-    if path is None:
-        yield
-        return
+def _stored(sim_file: Path | None) -> Iterator[None]:
+    """Let Hydra know of what it starts from, and of the description that is ``sim=__file__``."""
     from hydra.core.config_store import ConfigStore
 
+    description = None if sim_file is None else descriptions.load(sim_file)
     store = ConfigStore.instance()
-    store.store(group="sim", name=SIM_OF_FILE, node=descriptions.load(path))
+    store.store(name=_PRIMARY, node=descriptions.load(CONF / "config.yaml"))
+    if description is not None:
+        store.store(group="sim", name=SIM_OF_FILE, node=description)
     try:
         yield
     finally:
-        store.repo["sim"].pop(f"{SIM_OF_FILE}.yaml")
+        del store.repo[f"{_PRIMARY}.yaml"]
+        if description is not None:
+            del store.repo["sim"][f"{SIM_OF_FILE}.yaml"]

@@ -47,6 +47,28 @@ def names_of(folders: Mapping[str, Path]) -> tuple[str, ...]:
     )
 
 
+def folder_of(name: str, folders: Mapping[str, Path]) -> Path | None:
+    """Return the first of the folders that has the description of ``sim=name``."""
+    file = Path("sim", f"{name.removesuffix('.yaml')}.yaml")
+    return next((folder for folder in folders.values() if (folder / file).is_file()), None)
+
+
+def home_of(description: Path) -> Path:
+    """Return the folder of the description at ``sim.file`` that its programs are named from.
+
+    That is the one it lies in; in a package, ``conf`` above ``sim/``, as when it is installed.
+    """
+    folder = description.parent
+    return folder.parent if folder.parts[-2:] == ("conf", "sim") else folder
+
+
+def topologies_of(description: Path) -> Path | None:
+    """Return what has ``topology/`` for a ``sim.file``: its own folder, or that above ``sim/``."""
+    folder = description.parent
+    folders = (folder, folder.parent) if folder.name == "sim" else (folder,)
+    return next((each for each in folders if (each / "topology").is_dir()), None)
+
+
 def default_name(names: tuple[str, ...]) -> str:
     """Return the simulator of a run that names none.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from yaml import MarkedYAMLError
 
-from rolltop.config import complaints
+from rolltop.config import complaints, resolving
 from rolltop.config.schema.base import WORD
 from rolltop.config.schema.paths import fields_at
 from rolltop.errors import ConfigError
@@ -91,6 +91,10 @@ def from_omegaconf(error: BaseException, place: str | None = None) -> ConfigErro
         return ConfigError(f"{where}${{{missing[1]}}} names no key of the configuration")
     if reason.startswith("Recursive interpolation"):
         return ConfigError(f"{where}its ${{...}} leads back to itself", hint=_INTERPOLATION)
+    if "maximum recursion depth" in reason:
+        reason = resolving.TOO_DEEP
+    if reason in (resolving.TOO_MUCH, resolving.TOO_DEEP):
+        return ConfigError(f"{where}{reason}", hint=resolving.HINT)
     if type(error).__name__ == "GrammarParseError":
         return ConfigError(f"{where}its ${{...}} cannot be read", hint=_INTERPOLATION)
     if reason == "Cannot merge DictConfig with ListConfig":

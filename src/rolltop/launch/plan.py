@@ -181,6 +181,7 @@ class _Writer:
         runtime = self.config.runtime
         return {
             "run_dir": str(self.paths.run_dir),
+            "sim_dir": str(self.config.sim.dir or ""),
             "run_uuid": self.identity.run_uuid,
             "seed": str(self.config.run.seed),
             "nr_workers": str(runtime.nr_workers),
@@ -243,6 +244,7 @@ class _Writer:
 
 
 def _warnings(config: RunConfig, topology: Topology) -> Iterator[str]:
+    yield from config.notes
     slots = sorted({g for s in topology.services if not s.skip for g in s.gpus if g is not None})
     if config.device == "none" and slots:
         named = ", ".join(map(str, slots))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 import yaml
-from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import ConfigDict, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
 from rolltop.config.schema.base import Interval, Model, Positive, Word
 from rolltop.config.schema.sim import Simulator
@@ -141,6 +141,8 @@ class ChosenSimulator(Simulator):
 
     file: Path | None = None
     """Where its description was read from, if not from an installed package."""
+    dir: Path | None = None
+    """What `{sim_dir}` stands for. Nobody sets it: it follows from `sim.file` or the package."""
     faults: dict[Word, Fault] = Field(default_factory=dict)
 
 
@@ -167,12 +169,24 @@ class RunConfig(Model):
     deploy: str = "local"
     topology_name: str = Field(default="", alias="topology")
     site: str = "default"
+    _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _parts_fit(self) -> RunConfig:
         for complaint in _complaints(self):
             raise complaint
         return self
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided that the user may not expect. Said once, and not part of the file."""
+        return self._notes
+
+    def noting(self, *notes: str) -> RunConfig:
+        """Return the same configuration with such notes."""
+        noted = self.model_copy()
+        noted._notes = notes
+        return noted
 
     def lookup(self, path: str) -> Any:
         """Return the value at a dotted path such as ``runtime.endpoints.driver.skip``.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 EVERYWHERE: dict[str, str] = {
     "run_dir": "the run directory, absolute",
+    "sim_dir": "the folder that the description lies in, absolute; in a package, its `conf/`",
     "run_uuid": "the run's uuid",
     "seed": "the run's seed",
     "nr_workers": "how many workers there are",
