@@ -10,8 +10,7 @@ from omegaconf import Container, OmegaConf
 
 from rolltop.config import resolving
 from rolltop.errors import ConfigError
-
-from .test_bad_descriptions import GOOD, TOPOLOGY
+from tests.config.test_bad_descriptions import GOOD, TOPOLOGY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

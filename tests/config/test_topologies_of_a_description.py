@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rolltop.errors import ConfigError
-
-from .test_bad_descriptions import GOOD
-from .test_description_bounds import BOUNDED
+from tests.config.test_bad_descriptions import GOOD
+from tests.config.test_description_bounds import BOUNDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
