@@ -232,8 +232,12 @@ class RunPrometheus:
 
     @property
     def left_data(self) -> bool:
-        """Whether there is a database of it on the disk, be it that it still runs."""
-        return self._binary is not None and is_database(self._run.paths.data)
+        """Whether what it left on the disk can be read.
+
+        Not while it is being started on it: that takes too long already, and would again.
+        """
+        found = self._binary is not None and is_database(self._run.paths.data)
+        return found and not self._restarting
 
     async def close(self) -> None:
         """Stop it, so that its data are whole."""
