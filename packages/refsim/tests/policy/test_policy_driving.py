@@ -40,8 +40,9 @@ def test_the_policy_keeps_its_lane_on_new_roads(seeing: Evaluation) -> None:
 
 
 def test_the_policy_needs_its_eyes(world: World, seeing: Evaluation) -> None:
-    blind = evaluate(world, Policy.load(), ROADS, steps=STEPS, black=True)
-    assert blind.median_m >= 3 * seeing.median_m
+    some = len(ROADS) // 2
+    blind = evaluate(world, Policy.load(), ROADS[:some], steps=STEPS, black=True)
+    assert blind.median_m >= 3 * np.median(seeing.worst_m[:some])
 
 
 def test_the_policy_recovers_from_a_bad_start(world: World) -> None:
