@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,20 +23,23 @@ END_S = 10.0
 def killed(tmp_path_factory, prometheus_binary) -> list[tuple[Path, float]]:
     """Run directories, with the seconds until no process of the run was left after the kill."""
     folder = tmp_path_factory.mktemp("killed")
-    rng = random.Random(7)
-    runs = [start(LONG, folder / f"run-{i}", folder) for i in range(N)]
-    result = []
-    for run in runs:
-        run.wait_for(lambda run=run: any(run.run_dir.glob("rollouts/*/*/*")), "finished rollout")
-        time.sleep(rng.uniform(0.0, 1.0))
-        assert processes_of(run.run_dir)
-        run.process.send_signal(signal.SIGKILL)
+    with ThreadPoolExecutor(N) as pool:
+        return list(pool.map(_kill_one, (folder / f"run-{i}" for i in range(N))))
+
+
+def _kill_one(run_dir: Path) -> tuple[Path, float]:
+    run = start(LONG, run_dir, run_dir.parent)
+    try:
+        run.wait_for(lambda: any(run_dir.glob("rollouts/*/*/*")), "finished rollout")
+        time.sleep(random.Random(run_dir.name).uniform(0.0, 1.0))  # at any moment
+        assert processes_of(run_dir)
+    finally:
+        run.process.kill()
         run.process.communicate()
-        killed_at = time.monotonic()
-        while processes_of(run.run_dir) and time.monotonic() < killed_at + 2 * END_S:
-            time.sleep(0.1)
-        result.append((run.run_dir, time.monotonic() - killed_at))
-    return result
+    killed_at = time.monotonic()
+    while processes_of(run_dir) and time.monotonic() < killed_at + 2 * END_S:
+        time.sleep(0.1)
+    return run_dir, time.monotonic() - killed_at
 
 
 @pytest.mark.parametrize("index", range(N))
