@@ -73,7 +73,7 @@ def test_what_is_no_file_says_so(
     else:
         path.symlink_to("/dev/zero" if kind == "device" else "not-there")
     error = refusal(composed, "x")
-    said = "No such file" if kind == "nothing" else "not a regular file"
+    said = {"nothing": "No such file", "folder": "Is a directory"}.get(kind, "not a regular file")
     assert f"topology=x: {topologies}/x.yaml cannot be read: {said}" in error.message
     assert kind == "nothing" or "a regular file of 256 KiB" in str(error.hint)
     assert "fine" in str(refusal(composed, "y").hint)
@@ -129,7 +129,9 @@ def test_so_does_a_packages_before_those_of_others(composed: Compose, tmp_path: 
     for name, workers in (("a", 3), ("b", 5)):
         config = composed(f"sim={name}", "topology=2gpu", folders=folders)
         assert config.runtime.nr_workers == workers
+        assert config.sim.dir == folders[name]
         assert len(config.notes) == 1
+    assert composed("sim=a", "sim=b", "topology=2gpu", folders=folders).sim.dir == folders["b"]
 
 
 def test_other_files_beside_a_description_are_not_rolltops(

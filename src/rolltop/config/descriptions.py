@@ -56,10 +56,10 @@ def read_text(path: Path, place: str) -> str:
     try:
         return read_file(path, max_bytes=BYTES_MAX).decode()
     except OSError as error:
-        no_file = error.errno in (errno.EINVAL, errno.EISDIR, errno.ENXIO)  # the last: a socket
-        reason = "not a regular file" if no_file else error.strerror
+        is_socket = error.errno == errno.ENXIO
+        reason = "not a regular file" if is_socket else error.strerror
         hint = None
-        if no_file or error.errno == errno.EFBIG:
+        if is_socket or error.errno in (errno.EINVAL, errno.EISDIR, errno.EFBIG):
             hint = f"what is read is a regular file of {BYTES_MAX // 1024} KiB at most"
         raise ConfigError(f"{place} cannot be read: {reason}", hint=hint) from None
     except UnicodeDecodeError:

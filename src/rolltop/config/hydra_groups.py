@@ -85,8 +85,8 @@ def merge(request: Request, installed: Mapping[str, Path]) -> Merged:
     Raises:
         ConfigError: A group, an option or a key is unknown, or a file cannot be used.
     """
-    sim = next(text for text in request.groups if text.startswith("sim="))
     if request.sim_file is None:
+        sim = next(text for text in reversed(request.groups) if text.startswith("sim="))
         sim_dir = simulators.folder_of(sim.removeprefix("sim="), installed)
         own = sim_dir if sim_dir is not None and (sim_dir / "topology").is_dir() else None
     else:
