@@ -230,7 +230,9 @@ def test_a_plot_that_cannot_be_written_is_missing_and_said_so(
     report = report_of(driving_run, prometheus, tmp_path, plot=path)
 
     assert report.plot is None
-    assert "could not be drawn" in report.missing["metrics_plot.png"]
+    said = "it could not be written: No such file or directory"
+    assert report.missing["metrics_plot.png"] == said
+    assert isinstance(report.plot_error, FileNotFoundError)
     assert "metrics_plot.png" in report.lost
     assert report.panels.drawn == 0
     assert report.bottleneck is not None
