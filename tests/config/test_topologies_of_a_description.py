@@ -164,3 +164,18 @@ def test_where_a_description_lies_is_not_its_own_to_say(
     (topologies.parent / "mine.yaml").write_text(f"{GOOD}{key}: /somewhere\n")
     with pytest.raises(ConfigError, match=f"sim.{key}: is filled in by rolltop"):
         composed(SIM, "topology=fine")
+
+
+@pytest.mark.parametrize(
+    "name", ["it's", "a ${x} b", "a\\${x}", "back\\slash", "end\\", "a,b [c]", "a:", "ü {port}"]
+)
+def test_a_folder_may_have_any_name(name: str, composed: Compose, tmp_path: Path) -> None:
+    (tmp_path / name / "topology").mkdir(parents=True)
+    (tmp_path / name / "mine.yaml").write_text(GOOD)
+    (tmp_path / name / "topology" / "fine.yaml").write_text(SMALL)
+    config = composed("sim.file=mine.yaml", "topology=fine", "run.dir=r", cwd=tmp_path / name)
+    assert config.topology().capacity == 7
+    assert config.sim.file == tmp_path / name / "mine.yaml"
+    assert config.sim.dir == tmp_path / name
+    assert config.run.dir == tmp_path / name / "r"
+    assert config.defines["filesystem"] == str(tmp_path / name / "data")

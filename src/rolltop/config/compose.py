@@ -6,6 +6,7 @@ Hydra is imported when it is used: it takes longer than all the rest.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from omegaconf import DictConfig
-
-    from rolltop.config.hydra_groups import Merged
 
 DEVICES = ("auto", "none", "nvidia")
 
@@ -60,12 +59,15 @@ def compose(
         with resolving.bounded():
             merged = hydra_groups.merge(request, found)
             cfg = merged.cfg
+            for group in ("deploy", "topology", "site"):
+                cfg[group] = merged.choices[group]
             _settle_run(cfg, merged.choices, cwd, run_uuid, started)
             n_gpus = _settle_device(cfg, count_gpus)
-            _settle_origin(cfg, request.sim_file, merged)
+            _refuse_an_origin(cfg)
             data = _plain(cfg)
     except OmegaConfBaseException as error:
         raise translate.from_omegaconf(error) from None
+    data["sim"] |= {"file": _text_of(request.sim_file), "dir": _text_of(merged.sim_dir)}
     config = validate(data).noting(*merged.notes)
     if config.device == "nvidia":
         _check_gpus(config, n_gpus)
@@ -102,26 +104,31 @@ def _settle_run(
     run.name = _text(cfg, "run", "name", f"{cfg.sim.get('name')}-{choices['topology']}")
     run.uuid = _text(cfg, "run", "uuid", run_uuid)
     stamp = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-    run.dir = str(cwd / _text(cfg, "run", "dir", f"runs/{stamp}-{run.name}-{run.uuid[:8]}"))
-    cfg.defines.filesystem = str(cwd / _text(cfg, "defines", "filesystem", "data"))
+    run.dir = _literal(cwd / _text(cfg, "run", "dir", f"runs/{stamp}-{run.name}-{run.uuid[:8]}"))
+    cfg.defines.filesystem = _literal(cwd / _text(cfg, "defines", "filesystem", "data"))
     if cfg.runtime.get("steps_per_rollout") is None:
         steps = cfg.sim.get("steps_per_rollout")
         most = steps.get("max") if isinstance(steps, DictConfig) else steps
         cfg.runtime.steps_per_rollout = most
 
 
-def _settle_origin(cfg: DictConfig, sim_file: Path | None, merged: Merged) -> None:
-    """Say where the simulator and the groups came from, which nobody else can."""
+def _literal(path: Path) -> str:
+    """Return a path as OmegaConf writes one in which ``${`` stands for itself."""
+    return re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + "\\${", str(path))
+
+
+def _text_of(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _refuse_an_origin(cfg: DictConfig) -> None:
+    """Where a simulator came from is nobody's to say but ours."""
     for key in ("file", "dir"):
         if cfg.sim.get(key) is not None:
             raise ConfigError(
                 f"sim.{key}: is filled in by rolltop, from where the description lies",
                 hint="leave it out",
             )
-    cfg.sim.file = None if sim_file is None else str(sim_file)
-    cfg.sim.dir = None if merged.sim_dir is None else str(merged.sim_dir)
-    for group in ("deploy", "topology", "site"):
-        cfg[group] = merged.choices[group]
 
 
 def _text(cfg: DictConfig, section: str, key: str, default: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,12 +139,17 @@ def _hydra(overrides: Sequence[str], folders: _Folders) -> DictConfig:
     from hydra import initialize
     from omegaconf import OmegaConf
 
-    quoted = (path.replace("'", "\\'") for path in folders.searchpath())
-    searchpath = "hydra.searchpath=[" + ",".join(f"'{path}'" for path in quoted) + "]"
+    searchpath = f"hydra.searchpath=[{','.join(map(_quoted, folders.searchpath()))}]"
     with initialize(None, job_name="rolltop", version_base="1.3"):
         cfg = hydra_compose(_PRIMARY, [searchpath, *overrides], return_hydra_config=True)
     OmegaConf.set_struct(cfg, value=False)
     return cfg
+
+
+def _quoted(text: str) -> str:
+    """Return it as Hydra's grammar quotes it: backslashes are doubled only before a quote."""
+    inner = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), text)
+    return f"'{inner}'"
 
 
 def _known_paths(request: Request, folders: _Folders) -> list[str]:
