@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import http.client
 import socket
+import socketserver
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
@@ -270,6 +272,28 @@ async def test_connections_that_are_answered_are_bounded(
     finally:
         go_on.set()
     assert [status for status, _, _ in await asyncio.gather(*scrapes)] == [200, 200]
+
+
+async def test_a_host_without_descriptors_is_not_asked_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = threading.Semaphore(0)
+    refusals = []
+
+    def refuse(_server: object) -> None:
+        refusals.append(1)
+        asked.release()
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", refuse)
+    monkeypatch.setattr(_page, "_PAUSE_WITHOUT_DESCRIPTORS_S", 3600.0)
+    async with WorkerTelemetry(port=0) as telemetry:
+        assert telemetry.page_port is not None
+        with socket.create_connection(("127.0.0.1", telemetry.page_port)):
+            assert await asyncio.to_thread(asked.acquire, timeout=10)
+            await asyncio.sleep(0.05)
+            assert len(refusals) == 1
+    assert telemetry.page_port is None  # it did not wait for the pause to end
 
 
 async def test_a_head_that_comes_in_drops_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ _HEAD_TIMEOUT_S = 5.0
 """For all of a request's head, from its first byte on."""
 _RECEIVED = 65536
 _PAUSE_S = 5e-5
+_PAUSE_WITHOUT_DESCRIPTORS_S = 0.1
 _CHUNK_CHARS = 16000
 
 
@@ -224,9 +225,18 @@ class _Server(ThreadingTCPServer):
         self.chunks = chunks
         self.readers = readers
         self.places = _Places()
+        self.hung_up = threading.Event()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
+
+    def get_request(self) -> tuple[Any, Any]:
+        """The next connection; a host without a free descriptor is not asked again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            self.hung_up.wait(_PAUSE_WITHOUT_DESCRIPTORS_S)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve in a thread, if there is a place; else the connection is closed at once."""
@@ -248,6 +258,7 @@ class _Server(ThreadingTCPServer):
 
     def hang_up(self) -> None:
         """Wake the accepting thread and end all connections."""
+        self.hung_up.set()
         _hang_up(self.socket)
         self.places.hang_up()
 
@@ -281,12 +292,11 @@ class Page:
         readers: Readers,
     ) -> None:
         self._server = _Server((host, port), run_uuid, chunks, readers)
-        self._closing = False
         self._thread = threading.Thread(target=self._serve, name="rolltop-page", daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
-        while not self._closing:
+        while not self._server.hung_up.is_set():
             self._server.handle_request()
 
     @property
@@ -296,7 +306,6 @@ class Page:
 
     def close(self) -> None:
         """Stop listening and hang up."""
-        self._closing = True
         self._server.hang_up()
         self._thread.join(timeout=_CLIENT_TIMEOUT_S)
         self._server.server_close()
