@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from rolltop_instrument import names
-from rolltop_instrument._cells import Registry, escape_label, format_value, observe
+from rolltop_instrument._cells import Family, Registry, escape_label, format_value, observe
 
 seconds = st.floats(0, 1e4, allow_nan=False)
 
@@ -57,16 +60,60 @@ def test_escapes() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(3, "3"), (0.5, "0.5"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN")],
+    [
+        (3, "3"),
+        (0.5, "0.5"),
+        (math.inf, "+Inf"),
+        (-math.inf, "-Inf"),
+        (math.nan, "NaN"),
+        (True, "1.0"),
+        (np.float64(0.5), "0.5"),
+    ],
 )
 def test_values_as_the_formats_spell_them(value: float, text: str) -> None:
     assert format_value(value) == text
 
 
-def test_what_is_not_a_number_does_not_poison_a_sum() -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, 1e300])
+def test_what_is_no_duration_does_not_poison_a_sum(value: float) -> None:
     cell = Registry(names.METRICS, "0").cell(names.STEP_DURATION)
-    observe(cell, names.STEP_DURATION.buckets, math.nan)
+    observe(cell, names.STEP_DURATION.buckets, value)
     assert sum(cell) == 0
+
+
+def test_two_threads_that_make_a_series_get_one_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry(names.METRICS, "0")
+    both = threading.Barrier(2, timeout=10)
+    template = Family._template
+
+    def together(family: Family, values: tuple[str, ...]) -> str:
+        both.wait()  # both have looked, and found none
+        return template(family, values)
+
+    monkeypatch.setattr(Family, "_template", together)
+    found: list[list[float]] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(registry.cell(names.RPC_RETRIES, "driver")))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1]
+    assert registry.render().count("rolltop_rpc_retries_total{") == 1
+
+
+def test_a_label_that_is_no_text_costs_neither_the_series_nor_the_page() -> None:
+    registry = Registry((names.RPC_RETRIES,), "w\udc80")
+    odd: Any = 3
+    registry.cell(names.RPC_RETRIES, odd)[0] += 1
+    registry.cell(names.RPC_RETRIES, "3")[0] += 1
+    registry.cell(names.RPC_RETRIES, "\udcff")[0] += 1
+    registry.cell(names.RPC_RETRIES, "\udcfe")[0] += 1
+    (family,) = parse_text(registry.render().encode().decode())
+    assert {s.labels["service"]: s.value for s in family.samples} == {"3": 2, "?": 2}
+    assert family.samples[0].labels["worker_id"] == "w?"
 
 
 def test_a_series_needs_all_of_its_labels() -> None:

@@ -8,8 +8,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from rolltop_instrument import WorkerTelemetry
+from rolltop_instrument import WorkerTelemetry, names
 from rolltop_instrument._profiles import GcProfile, LoopProfile
+
+SHORT_S = 2.0**-11
+"""As long as a look takes at the most; sums of it are exact."""
 
 
 class Clock:
@@ -56,15 +59,26 @@ def test_times_are_split_by_what_the_selector_was_asked() -> None:
 def test_one_look_of_seven_stands_for_all() -> None:
     clock = Clock()
     selector = Selector(clock)
-    selector.takes = 0.5
+    selector.takes = SHORT_S
     profile = LoopProfile(clock)
     profile.start(SimpleNamespace(_selector=selector))
     for n in range(1, 22):
         assert selector.select(0) == [0]
         if not n % 7:
-            assert profile.read() == (0, 0.5 * n, 0)
+            assert profile.read() == (0, SHORT_S * n, 0)
     assert selector.select(None) == [None]
-    assert profile.read() == (0.5, 10.5, 0)
+    assert profile.read() == (SHORT_S, 21 * SHORT_S, 0)
+
+
+def test_a_look_that_was_preempted_stands_for_itself_alone() -> None:
+    clock = Clock()
+    selector = Selector(clock)
+    profile = LoopProfile(clock)
+    profile.start(SimpleNamespace(_selector=selector))
+    for n in range(7):
+        selector.takes = 0.0 if n < 6 else 0.5
+        selector.select(0)
+    assert profile.read() == (0, 0.5, 0)
 
 
 def test_work_that_still_runs_is_counted() -> None:
@@ -205,6 +219,42 @@ async def test_a_blocked_loop_is_seen_from_another_thread() -> None:
         blocked.set()
         watcher.join()
     assert seen[0] >= 0.2
+
+
+async def test_what_is_left_after_the_end_are_the_last_times() -> None:
+    async with WorkerTelemetry() as telemetry:
+        await asyncio.sleep(0.05)  # nobody reads the page meanwhile
+    cell = telemetry._registry.cell
+    assert cell(names.SIMULATION_ELAPSED)[0] >= 0.05
+    assert cell(names.LOOP_IDLE)[0] > 0.01
+    before = telemetry.render()
+    assert telemetry.render() == before
+
+
+async def test_a_reader_that_came_before_the_end_does_not_write_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inside, ending = threading.Event(), threading.Event()
+    async with WorkerTelemetry() as telemetry:
+        profile, read = telemetry._loop_profile, telemetry._loop_profile.read
+
+        def slowly() -> object:
+            times = read()
+            if threading.current_thread() is reader:
+                inside.set()
+                ending.wait(0.5)  # the end comes, waits for this reader, and has the last word
+            return times
+
+        monkeypatch.setattr(profile, "read", slowly)
+        reader = threading.Thread(target=telemetry.render)
+        reader.start()
+        assert await asyncio.to_thread(inside.wait, 10)
+        await asyncio.sleep(0.05)
+    last = telemetry._registry.cell(names.LOOP_IDLE)[0]
+    assert last > 0.01
+    ending.set()
+    reader.join()
+    assert telemetry._registry.cell(names.LOOP_IDLE)[0] == last
 
 
 async def test_a_worker_leaves_the_real_loop_and_the_collector_as_they_were() -> None:

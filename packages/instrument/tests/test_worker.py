@@ -3,8 +3,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import threading
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from prometheus_client import REGISTRY as HOSTS_REGISTRY
 from prometheus_client import CollectorRegistry, generate_latest
@@ -187,6 +191,127 @@ def test_wrong_arguments_of_the_host_are_a_line_in_the_log(
     telemetry.batch_size("renderer", "many")  # type: ignore[arg-type]
     telemetry.scene_loaded(nonsense=True)  # type: ignore[call-arg]
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+
+
+WRONG: dict[str, Callable[[WorkerTelemetry], object]] = {
+    "depth_of_words": lambda t: t.set_job_queue_depth("many"),  # type: ignore[arg-type]
+    "no_depth": lambda t: t.set_job_queue_depth(None),  # type: ignore[arg-type]
+    "huge_depth": lambda t: t.set_job_queue_depth(10**400),
+    "no_wait": lambda t: t.renderer_started(waited_s=None),  # type: ignore[arg-type]
+    "kind_of_lists": lambda t: t.renderer_started(kind=[]),  # type: ignore[arg-type]
+    "huge_load": lambda t: t.scene_loaded(10**400),
+    "service_of_lists": lambda t: t.batch_size([], 1),  # type: ignore[arg-type]
+    "call_of_lists": lambda t: t.call([], "drive"),  # type: ignore[arg-type]
+    "times_of_none": lambda t: t.call("driver", "drive").server_times(
+        queue_s=None,  # type: ignore[arg-type]
+        service_s=1,
+    ),
+    "times_of_words": lambda t: t.call("driver", "drive").server_times(
+        queue_s=1,
+        service_s="long",  # type: ignore[arg-type]
+    ),
+    "half_the_times": lambda t: t.call("driver", "drive").server_times(queue_s=1),  # type: ignore[call-arg]
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_argument_of_the_host_raises_or_breaks_the_page(
+    wrong: str,
+    faults_are_hidden: None,
+    caplog: pytest.LogCaptureFixture,
+    parsed: Callable[[str], dict[object, float]],
+) -> None:
+    telemetry = WorkerTelemetry()
+    WRONG[wrong](telemetry)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert all(0 <= sample < math.inf for sample in parsed(telemetry.render()).values())
+
+
+@pytest.mark.parametrize("n", [np.int64(3), "3", 3.0, Fraction(3)])
+def test_any_number_is_a_depth(n: Any, value: Read) -> None:
+    telemetry = WorkerTelemetry()
+    telemetry.set_job_queue_depth(n)
+    telemetry.batch_size("renderer", n)
+    assert value(telemetry, "alpasim_job_queue_depth") == 3
+    assert value(telemetry, "rolltop_service_batch_size_sum", service="renderer") == 3
+
+
+@pytest.mark.parametrize("seconds", [math.inf, math.nan, -1, 1e300])
+async def test_what_can_be_no_value_leaves_no_trace(seconds: float, value: Read) -> None:
+    telemetry = WorkerTelemetry()
+    telemetry.scene_loaded(seconds)
+    telemetry.renderer_started(waited_s=seconds)
+    telemetry.batch_size("renderer", seconds)  # type: ignore[arg-type]
+    if not seconds > 0 or math.isinf(seconds):
+        telemetry.set_job_queue_depth(seconds)  # type: ignore[arg-type]
+    async with telemetry.call("driver", "drive") as call:
+        call.server_times(queue_s=seconds, service_s=1)
+        call.server_times(queue_s=1, service_s=seconds)
+    assert value(telemetry, "alpasim_job_queue_depth") is None
+    assert value(telemetry, "rolltop_scene_load_seconds_sum") == 0
+    assert value(telemetry, "rolltop_service_batch_size_sum", service="renderer") == 0
+    wait = "alpasim_renderer_scheduler_wait_seconds_sum"
+    assert value(telemetry, wait, kind="fifo") == 0
+    assert value(telemetry, "rolltop_rpc_server_queue_seconds_sum", service="driver") is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "known"),
+    [(None, set()), (7, set()), ((1,), {"1"}), ("fifo", {"fifo"}), (["a", "a", "b"], {"a", "b"})],
+)
+def test_kinds_that_are_known_from_the_start(
+    kinds: Any, known: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    telemetry = WorkerTelemetry(renderer_kinds=kinds)
+    lines = [x for x in telemetry.render().splitlines() if "rollouts_started_total{" in x]
+    assert {x.split('kind="')[1].split('"')[0] for x in lines} == known
+    assert len(lines) == len(known)
+    assert len(caplog.records) == (not known)
+
+
+def test_made_up_kinds_and_batching_services_cannot_make_series_without_end(
+    caplog: pytest.LogCaptureFixture, value: Read
+) -> None:
+    telemetry = WorkerTelemetry()
+    for n in range(100):
+        telemetry.renderer_started(kind=f"kind-{n}", waited_s=0.25)
+        telemetry.batch_size(f"service-{n}", 2)
+    started = "alpasim_renderer_rollouts_started_total"
+    wait = "alpasim_renderer_scheduler_wait_seconds_sum"
+    assert value(telemetry, started, kind="other") == 37
+    assert value(telemetry, wait, kind="other") == 37 * 0.25
+    assert value(telemetry, "rolltop_service_batch_size_count", service="other") == 36
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize("seconds", [None, "soon", math.inf, math.nan, 0, -1, 10**400])
+def test_a_wrong_interval_is_a_warning(seconds: Any, caplog: pytest.LogCaptureFixture) -> None:
+    assert WorkerTelemetry(scrape_interval_s=seconds)._scrape_interval_s == 1.0
+    assert "scrape_interval_s" in caplog.text
+
+
+def test_a_signals_handler_may_count_whatever_it_interrupts(value: Read) -> None:
+    """A handler runs on the thread that it interrupts, which may hold any lock of ours."""
+    telemetry = WorkerTelemetry()
+    telemetry._book.site("driver", "drive", "driver-0").begin()
+    locks = (
+        telemetry._lock,
+        telemetry._book._creating,
+        telemetry._book._adding_up,
+        telemetry._registry._refreshing,
+    )
+
+    def interrupted() -> None:
+        with locks[0], locks[1], locks[2], locks[3]:
+            telemetry.rollout_abandoned()
+            telemetry._book.site("driver", "route", "driver-0").end(0.1)
+            telemetry.render()
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert value(telemetry, "rolltop_rollouts_abandoned_total") == 1
 
 
 def test_the_switch_of_our_tests_lets_faults_through() -> None:

@@ -15,16 +15,21 @@ from collections import deque
 from collections.abc import Callable
 
 from rolltop_instrument import names
-from rolltop_instrument._cells import Cell, Registry
-from rolltop_instrument._guest import warn
+from rolltop_instrument._bounds import OTHER, Bound
+from rolltop_instrument._cells import LONGEST_S, Cell, Registry
 
+MAX_SERVICES = 64
+"""Services that get series of their own."""
 MAX_METHODS = 64
-"""Pairs of service and method that get series of their own: label values must be bounded."""
+"""Pairs of service and method that do."""
+MAX_INSTANCES = 1024
+"""Instances, of all services together, that do."""
+MAX_CODES = 32
+"""Statuses of a service that do: gRPC has 17, but an exception may bring a name of its own."""
 
 _NOTES_KEPT = 256
 """Notes that wait for a reader; then they are added up without one."""
-_LONGEST_US = 10**14
-"""Three years: what says more is no time."""
+_LONGEST_US = int(LONGEST_S * 1e6)
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -72,7 +77,9 @@ def server_times(said: Said) -> tuple[float, float] | None:
 class Service:
     """One service as this worker calls it: its load and its failures."""
 
-    __slots__ = ("_failures", "_registry", "depth", "in_flight", "name", "retries", "server")
+    __slots__ = (
+        "_codes", "_failures", "_registry", "depth", "in_flight", "name", "retries", "server",
+    )  # fmt: skip
 
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
@@ -84,11 +91,13 @@ class Service:
         self._failures: dict[str, Cell] = {
             code: registry.cell(names.RPC_FAILURES, name, code) for code in names.KNOWN_CODES
         }
+        self._codes = Bound(MAX_CODES - len(self._failures), f"statuses of {name}")
 
     def failed(self, code: str) -> None:
         """Count a call that ended with ``code``."""
         cell = self._failures.get(code)
         if cell is None:
+            code = code if self._codes.admits(code) else OTHER
             cell = self._failures[code] = self._registry.cell(names.RPC_FAILURES, self.name, code)
         cell[0] += 1
 
@@ -215,11 +224,15 @@ class CallBook:
         self._services: dict[str, Service] = {}
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._sites: dict[tuple[str, str, str], CallSite] = {}
-        self._overflowed = False
-        self._methods: set[tuple[str, str]] = set()
+        self._bounds = {
+            "service": Bound(MAX_SERVICES, "services"),
+            "method": Bound(MAX_METHODS, "methods"),
+            "instance": Bound(MAX_INSTANCES, "instances"),
+        }
         self.notes: deque[_Note] = deque()
         """Of calls that have ended and are not in the series yet."""
-        self._adding_up = threading.Lock()
+        self._creating = threading.RLock()
+        self._adding_up = threading.RLock()
         registry.before_render(self.add_up)
 
     def add_up(self, *, wait: bool = True) -> None:
@@ -228,68 +241,82 @@ class CallBook:
         Args:
             wait: While another thread is at it, wait for it; else leave it to that one.
         """
-        if not self._adding_up.acquire(blocking=wait):
+        lock = self._adding_up
+        if not lock.acquire(blocking=wait):
             return
         try:
             notes = self.notes
             while notes:
-                site, seconds, blocking_s, said, code = notes.popleft()
+                try:
+                    site, seconds, blocking_s, said, code = notes.popleft()
+                except IndexError:  # a signal's handler came in between, and added up itself
+                    return
                 site.add(seconds, blocking_s, said, code)
         finally:
-            self._adding_up.release()
+            lock.release()
 
-    def _bounded(self, service: str, method: str) -> str:
-        """The method, or ``other`` for a host that makes up ever new ones."""
-        if (service, method) in self._methods:
-            return method
-        if len(self._methods) < MAX_METHODS:
-            self._methods.add((service, method))
-            return method
-        if not self._overflowed:
-            self._overflowed = True
-            warn("more than %d methods: further ones are recorded as 'other'", MAX_METHODS)
-        return "other"
+    def clear_in_child(self) -> None:
+        """In the child of a fork: leave what calls left to the parent, and its locks."""
+        self._creating = threading.RLock()
+        self._adding_up = threading.RLock()
+        self.notes.clear()
+
+    def _bounded(self, kind: str, name: str, *of: str) -> str:
+        """The name, or ``other`` for a host that makes up ever new ones."""
+        return name if self._bounds[kind].admits((*of, name)) else OTHER
+
+    def service_label(self, name: str) -> str:
+        """What the service of that name is recorded as."""
+        with self._creating:
+            return self._bounded("service", name)
 
     def service(self, name: str) -> Service:
         """The service of that name; its counters exist at 0 from now."""
-        found = self._services.get(name)
-        if found is None:
-            found = self._services[name] = Service(name, self._registry)
-        return found
+        with self._creating:
+            label = self._bounded("service", name)
+            found = self._services.get(label)
+            if found is None:
+                found = self._services[label] = Service(label, self._registry)
+            return found
 
     def _endpoint(self, service: str, name: str) -> Endpoint:
         key = (service, name)
-        found = self._endpoints.get(key)
-        if found is None:
-            found = self._endpoints[key] = Endpoint(service, name, self._registry)
-        return found
+        with self._creating:
+            found = self._endpoints.get(key)
+            if found is None:
+                found = self._endpoints[key] = Endpoint(service, name, self._registry)
+            return found
 
     def site(self, service: str, method: str, endpoint: str) -> CallSite:
         """The call site of a method of an instance."""
-        method = self._bounded(service, method)
-        key = (service, method, endpoint)
-        found = self._sites.get(key)
-        if found is None:
-            found = self._sites[key] = CallSite(
-                self.service(service),
-                method,
-                lambda: self._endpoint(service, endpoint),
-                self._registry,
-                self,
-            )
-        return found
+        found = self._sites.get((service, method, endpoint))
+        return self._new_site(service, method, endpoint) if found is None else found
+
+    def _new_site(self, service: str, method: str, endpoint: str) -> CallSite:
+        """Make a call site, within the bounds; whoever comes second gets the first one's."""
+        with self._creating:
+            called = self.service(service)
+            name = called.name
+            method = self._bounded("method", method, name)
+            endpoint = self._bounded("instance", endpoint, name)
+            key = (name, method, endpoint)
+            found = self._sites.get(key)
+            if found is None:
+                found = self._sites[key] = CallSite(
+                    called, method, lambda: self._endpoint(name, endpoint), self._registry, self
+                )
+            return found
 
 
 def status_of(error: BaseException) -> str:
     """The status code that an exception stands for: gRPC's own where it has one."""
-    code = getattr(error, "code", None)
-    if callable(code):
-        try:
-            name = getattr(code(), "name", None)
-        except Exception:  # noqa: BLE001 - somebody else's exception class
-            name = None
-        if isinstance(name, str):
-            return name
+    try:
+        code = getattr(error, "code", None)
+        name = getattr(code(), "name", None) if callable(code) else None
+    except Exception:  # noqa: BLE001 - somebody else's exception class
+        name = None
+    if isinstance(name, str):
+        return name
     if isinstance(error, asyncio.CancelledError | GeneratorExit):
         return "CANCELLED"
     if isinstance(error, TimeoutError):

@@ -1,8 +1,10 @@
 """Where values live: plain lists, one per series, and the page that is joined from them.
 
 A scalar's cell is ``[value]``. A histogram's is ``[n_0, ..., n_inf, sum]``: observations per bucket
-(not cumulative) and their sum. Only the thread of the event loop writes to cells on the hot path;
-any thread may read, since copying a list is one step for the interpreter.
+(not cumulative) and their sum. Several threads write; what is added to is added to under one lock:
+the worker's own events under the worker's, what calls leave under that of the adding up. What is
+read off is set under ``Registry.refresh``, calls in flight by the loop's thread alone. Any thread
+may read, since copying a list is one step for the interpreter.
 """
 
 from __future__ import annotations
@@ -17,6 +19,14 @@ from rolltop_instrument.names import WORKER_LABEL, Metric
 
 Cell = list[float]
 
+LONGEST_S = 1e8
+"""Three years: what says more is no time."""
+
+
+def label_text(value: object) -> str:
+    """What a label says: any text that UTF-8 can carry, whatever the host gave."""
+    return str(value).encode("utf-8", "replace").decode()
+
 
 def escape_label(value: str) -> str:
     """Escape a label value as both text formats want it."""
@@ -25,21 +35,23 @@ def escape_label(value: str) -> str:
 
 def format_value(value: float) -> str:
     """Format a sample: whole numbers without a fraction, infinities as the formats spell them."""
-    if isinstance(value, int):
+    if type(value) is int:
         return str(value)
     if value == float("inf"):
         return "+Inf"
     if value == float("-inf"):
         return "-Inf"
-    return "NaN" if value != value else repr(value)  # noqa: PLR0124
+    return "NaN" if value != value else repr(float(value))  # noqa: PLR0124
 
 
 def observe(cell: Cell, bounds: tuple[float, ...], value: float) -> None:
-    """Count ``value`` into a histogram's cell; what is not a number is left out."""
-    if value != value:  # noqa: PLR0124
-        return
-    cell[bisect_left(bounds, value)] += 1
-    cell[-1] += value
+    """Count ``value`` into a histogram's cell; what no duration or size can be is left out.
+
+    A sum that is infinite, or so large that nothing adds to it, stays so for ever.
+    """
+    if 0 <= value <= LONGEST_S:
+        cell[bisect_left(bounds, value)] += 1
+        cell[-1] += value
 
 
 class _Lines:
@@ -75,7 +87,7 @@ class Family:
 
     def __init__(self, metric: Metric, worker_id: str) -> None:
         self.metric = metric
-        self._worker_id = worker_id
+        self._worker_id = label_text(worker_id)
         self._cells: dict[tuple[str, ...], Cell] = {}
         self._series: list[_Lines] = []
 
@@ -86,16 +98,26 @@ class Family:
             ValueError: The number of values is not the number of the metric's labels.
         """
         found = self._cells.get(values)
-        if found is not None:
-            return found
+        return self._new_cell(values) if found is None else found
+
+    def _new_cell(self, values: tuple[str, ...]) -> Cell:
+        """Make a series; where two threads make the same one, both get the first one's cell."""
         if len(values) != len(self.metric.labels):
             raise ValueError(f"{self.metric.name} has labels {self.metric.labels}, not {values}")
-        cell: Cell = [0] * (len(self.metric.buckets) + 1)
+        values = tuple(map(label_text, values))
+        made: Cell = [0] * (len(self.metric.buckets) + 1)
         if self.metric.kind == "histogram":
-            cell.append(0.0)
-        self._cells[values] = cell
-        self._series.append(_Lines(cell, self._template(values)))
+            made.append(0.0)
+        lines = _Lines(made, self._template(values))
+        cell = self._cells.setdefault(values, made)
+        if cell is made:
+            self._series.append(lines)
         return cell
+
+    def clear(self) -> None:
+        """Have no series any more."""
+        self._cells.clear()
+        self._series.clear()
 
     def _template(self, values: tuple[str, ...]) -> str:
         """The series' lines with a place for each value: filling it in is one step."""
@@ -148,7 +170,7 @@ class Registry:
     def __init__(self, metrics: tuple[Metric, ...], worker_id: str) -> None:
         self.families: Mapping[str, Family] = {m.name: Family(m, worker_id) for m in metrics}
         self._refreshers: list[Callable[[], None]] = []
-        self._refreshing = threading.Lock()
+        self._refreshing = threading.RLock()
 
     def family(self, metric: Metric) -> Family:
         """The family of ``metric``."""
@@ -159,8 +181,14 @@ class Registry:
         return self.families[metric.name].cell(*values)
 
     def before_render(self, refresh: Callable[[], None]) -> None:
-        """Call ``refresh`` on the page's thread before each page, to bring read-off values."""
+        """Call ``refresh`` before each page, on the thread that makes it, to bring its values."""
         self._refreshers.append(refresh)
+
+    def clear_in_child(self) -> None:
+        """In the child of a fork: have no series, and no lock that nobody releases."""
+        self._refreshing = threading.RLock()
+        for family in self.families.values():
+            family.clear()
 
     def refresh(self) -> None:
         """Bring the values that are read off only when somebody looks; for one reader at a time."""

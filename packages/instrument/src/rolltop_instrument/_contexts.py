@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from rolltop_instrument._calls import CallSite, status_of
-from rolltop_instrument._guest import fault
+from rolltop_instrument._cells import LONGEST_S
+from rolltop_instrument._guest import fault, guarded
 
 
 class Timed:
@@ -90,10 +91,12 @@ class Call:
         self._server: tuple[float, float] | None = None
         self._began = 0.0
 
+    @guarded
     def server_times(self, *, queue_s: float, service_s: float) -> None:
         """What the server says about this call, in seconds; nonsense is left out."""
-        if queue_s >= 0 and service_s >= 0:
-            self._server = (float(queue_s), float(service_s))
+        queue_s, service_s = float(queue_s), float(service_s)
+        if 0 <= queue_s <= LONGEST_S and 0 <= service_s <= LONGEST_S:
+            self._server = (queue_s, service_s)
 
     async def __aenter__(self) -> Self:
         """Begin."""

@@ -44,21 +44,28 @@ def _outcome(call: Any, error: BaseException | None) -> tuple[str | None, str | 
     """The name of a finished call's status, None for OK, and what the server says of its times."""
     try:
         code = _failure(call) if error is None else status_of(error)
-        return code, _said(_trailing_metadata(call))
     except Exception as theirs:  # noqa: BLE001 - somebody's interceptor broke the call off
         return status_of(theirs), None
+    try:
+        return code, _said(_trailing_metadata(call))
+    except Exception:  # noqa: BLE001 - the same, or metadata that cannot be had
+        return code, None
 
 
 def _trailing_metadata(call: Any) -> Any:
     """The trailing metadata of a finished call.
 
     As gRPC's core holds them, where a call lets us see it: wrapped for its user they cost a third
-    of all that is recorded.
+    of all that is recorded. That core is gRPC's own affair: what is not as we know it may be so
+    in a release to come, and the public way is left.
     """
     core = getattr(call, "_cython_call", None)
-    if core is None:
-        return _drive(call.trailing_metadata())
-    return _drive(core.status()).trailing_metadata()
+    if core is not None:
+        try:
+            return _drive(core.status()).trailing_metadata()
+        except Exception:  # noqa: BLE001, S110 - whatever it is, the public way works or says it
+            pass
+    return _drive(call.trailing_metadata())
 
 
 def _said(metadata: Any) -> str | None:

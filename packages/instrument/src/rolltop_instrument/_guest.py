@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+P = ParamSpec("P")
 
 LOGGER = logging.getLogger("rolltop_instrument")
 
@@ -39,6 +44,19 @@ def fault(place: str, error: BaseException) -> None:
     if place not in _FAULTS.seen:
         _FAULTS.seen.add(place)
         LOGGER.warning("telemetry fault in %s (reported once): %r", place, error, exc_info=error)
+
+
+def guarded(method: Callable[P, None]) -> Callable[P, None]:
+    """A method that the host calls: what goes wrong in it, wrong arguments too, stays here."""
+
+    @wraps(method)
+    def quiet(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(*args, **kwargs)
+        except Exception as problem:  # noqa: BLE001 - never into the host
+            fault(method.__name__, problem)
+
+    return quiet
 
 
 def warn(message: str, *args: object) -> None:

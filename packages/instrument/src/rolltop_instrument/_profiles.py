@@ -5,7 +5,7 @@ All other time is work. The page's thread reads the sums and adds what has passe
 callback that blocks the loop shows as work while it still runs.
 
 A loop looks several times for each call, for microseconds: of these looks one in seven is timed and
-stands for all.
+stands for all, unless it took so long that it is no look like the others.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from rolltop_instrument._guest import warn
 
 _LOOKS = 7
 """Looks that one stands for; a prime, since calls come in patterns of a few looks."""
+
+
+_LONG_LOOK_S = 1e-3
+"""A look takes microseconds; one that takes this was preempted, and stands for itself alone."""
 
 
 class LoopTimes(NamedTuple):
@@ -96,7 +100,8 @@ class LoopProfile:
                 looks = self._looks
                 began = clock()
                 events = select(timeout)
-                sums.poll_s += (clock() - began) * looks
+                seconds = clock() - began
+                sums.poll_s += seconds * looks if seconds < _LONG_LOOK_S else seconds
                 return events
             began = clock()
             sums.idle = idle_s, began
@@ -121,8 +126,9 @@ class LoopProfile:
         if idle_since is not None:
             idle_s += max(0.0, now - idle_since)
         times = idle_s, poll_s, now - began - idle_s - poll_s
-        # The loop goes on meanwhile, and a look under way is work until it ends: by microseconds a
-        # sum may be too large, but no counter goes back.
+        # The loop goes on meanwhile, a look under way is work until it ends, and a timed one stands
+        # for six that may have been shorter, by less than a millisecond each: a sum may be too
+        # large by that much, but no counter goes back.
         self._said = LoopTimes(*map(max, self._said, times))
         return self._said
 
@@ -132,7 +138,8 @@ class LoopProfile:
         selector, self._selector, self._began = self._selector, None, None
         wrapper, self._wrapper = self._wrapper, None
         if selector is None or vars(selector).get("select") is not wrapper:
-            return final  # somebody wrapped it after us: our wrapper stays in and does nothing
+            # Somebody wrapped it after us: our wrapper stays in, and adds to sums nobody reads.
+            return final
         if self._before is None:
             del selector.select
         else:

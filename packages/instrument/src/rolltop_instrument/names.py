@@ -19,8 +19,12 @@ TIMES_KEY = "rolltop-times-us"
 """Trailing metadata ``1500,20000``: microseconds that the call waited in the server for a turn, and
 that it was served for. One entry, since an entry costs more than what it holds."""
 
-KNOWN_CODES = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE")
-"""Status codes whose failure counters exist at 0 as soon as a service is known."""
+KNOWN_CODES = ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "UNKNOWN")
+"""Status codes whose failure counters exist at 0 as soon as a service is known.
+
+Those that faults have: UNKNOWN is what an exception in a handler makes. A counter that appears with
+its first failure hides that one from ``rate()``.
+"""
 
 _RPC_SECONDS = (
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60,

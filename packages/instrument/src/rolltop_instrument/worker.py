@@ -13,9 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from rolltop_instrument import names
+from rolltop_instrument._bounds import OTHER, Bound
 from rolltop_instrument._calls import CallBook
 from rolltop_instrument._cells import Registry, observe
 from rolltop_instrument._contexts import Call, Rollout, Timed
+from rolltop_instrument._fork import in_forked_child
 from rolltop_instrument._guest import fault, warn
 from rolltop_instrument._page import Page
 from rolltop_instrument._profiles import GcProfile, LoopProfile
@@ -33,6 +35,7 @@ T = TypeVar("T")
 CENTRAL_INTERVAL_S = 10.0
 """How often a central Prometheus scrapes."""
 _LINGER_INTERVALS = 2
+_MAX_KINDS = 64
 _LOOP = (names.LOOP_IDLE, names.LOOP_POLL, names.LOOP_WORK)
 
 
@@ -53,17 +56,27 @@ def _guest(
     return guarded
 
 
-def _interval_s(environ: Mapping[str, str]) -> float:
-    """The scrape interval that the launcher says, in seconds."""
-    said = environ.get("ROLLTOP_SCRAPE_INTERVAL_S", "1")
+def _interval_s(name: str, said: Any) -> float:
+    """The scrape interval in seconds, as the host or the launcher says it."""
     try:
         seconds = float(said)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         seconds = 0.0
     if 0 < seconds < inf:
         return seconds
-    warn("ROLLTOP_SCRAPE_INTERVAL_S=%r is not a number of seconds; using 1", said)
+    warn("%s=%r is not a number of seconds; using 1", name, said)
     return 1.0
+
+
+def _kinds(said: Any) -> tuple[str, ...]:
+    """Kinds of scheduling as the host names them."""
+    if isinstance(said, str):
+        return (said,)
+    try:
+        return tuple(map(str, said))[:_MAX_KINDS]
+    except TypeError:
+        warn("renderer_kinds=%r are no names; going on without", said)
+        return ()
 
 
 class WorkerTelemetry:
@@ -72,7 +85,7 @@ class WorkerTelemetry:
     Use it as an async context manager around the worker's life, on the worker's event loop. It
     never raises into its host: a taken port or a fault of its own is one warning in the log.
     At its end it stays until whoever has read the page has read the last values, for two scrape
-    intervals at the most.
+    intervals at the most. It belongs to the process that made it: in a forked child it is off.
 
     Args:
         worker_id: The label of all of this worker's series.
@@ -106,8 +119,9 @@ class WorkerTelemetry:
         self.run_uuid = str(run_uuid)
         self.run_name = str(run_name)
         self._address = (host, port)
-        self._scrape_interval_s = scrape_interval_s
-        self._lock = threading.Lock()
+        self._scrape_interval_s = _interval_s("scrape_interval_s", scrape_interval_s)
+        self._lock = threading.RLock()
+        self._kinds = Bound(_MAX_KINDS, "kinds of scheduling")
         self._registry = Registry(names.METRICS, self.worker_id)
         self._book = CallBook(self._registry)
         self._loop_profile = LoopProfile()
@@ -115,9 +129,13 @@ class WorkerTelemetry:
         self._readers = Readers()
         self._page: Page | None = None
         self._began: float | None = None
+        self._ending = False
         self._frozen = False
-        self._create_known(renderer_kinds, (self.run_uuid, str(version), str(topology_digest)))
+        self._inherited = False
+        info = (self.run_uuid, str(version), str(topology_digest))
+        self._create_known(_kinds(renderer_kinds), info)
         self._registry.before_render(self._refresh)
+        in_forked_child(self, WorkerTelemetry._turn_off_in_child)
 
     @classmethod
     def from_environment(
@@ -139,7 +157,9 @@ class WorkerTelemetry:
             "run_uuid": environ.get("ROLLTOP_RUN_UUID", ""),
             "run_name": environ.get("ROLLTOP_RUN_NAME", ""),
             "topology_digest": environ.get("ROLLTOP_TOPOLOGY_DIGEST", ""),
-            "scrape_interval_s": _interval_s(environ),
+            "scrape_interval_s": _interval_s(
+                "ROLLTOP_SCRAPE_INTERVAL_S", environ.get("ROLLTOP_SCRAPE_INTERVAL_S", "1")
+            ),
             "enabled": environ.get("ROLLTOP_TELEMETRY", "1") != "0",
         }
         return cls(worker_id=worker_id, port=port, host=host, **{**settings, **changes})
@@ -154,7 +174,7 @@ class WorkerTelemetry:
             cell(names.ROLLOUTS, status)
         for result in ("hit", "miss"):
             cell(names.SCENE_CACHE_REQUESTS, result)
-        for kind in kinds:
+        for kind in filter(self._kinds.admits, kinds):
             cell(names.RENDERER_STARTED, kind)
             cell(names.RENDERER_WAIT, kind)
         cell(names.RUN_INFO, *info)[0] = 1
@@ -168,6 +188,8 @@ class WorkerTelemetry:
                 self._start(asyncio.get_running_loop())
             except Exception as problem:  # noqa: BLE001 - never into the host
                 fault("starting the telemetry", problem)
+        elif self._inherited:
+            warn("no telemetry: it was made before this process was forked, which needs its own")
         return self
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -200,9 +222,9 @@ class WorkerTelemetry:
             self._close()
 
     def _freeze(self) -> None:
-        """Bring the last values and take the hooks out."""
-        self._refresh()
-        self._frozen = True
+        """Bring the last values, after whoever is at it, and take the hooks out."""
+        self._ending = True
+        self._registry.refresh()
         self._unhook()
 
     def _unhook(self) -> None:
@@ -227,6 +249,18 @@ class WorkerTelemetry:
         except Exception as problem:  # noqa: BLE001 - never into the host
             fault("closing the page", problem)
 
+    def _turn_off_in_child(self) -> None:
+        """This process is a fork: what has been recorded is its parent's, so are page and locks."""
+        self.enabled = False
+        self._inherited = self._frozen = True
+        self._lock = threading.RLock()
+        self._registry.clear_in_child()
+        self._book.clear_in_child()
+        page, self._page = self._page, None
+        if page is not None:  # only our copy of the socket: the parent goes on listening
+            page._server.server_close()
+        self._unhook()
+
     # ---- the page ------------------------------------------------------------------------
 
     @property
@@ -249,9 +283,13 @@ class WorkerTelemetry:
         return self._registry.chunks(openmetrics=openmetrics)
 
     def _refresh(self) -> None:
-        """Bring the values that are read off: elapsed time, loop and collector."""
+        """Bring the values that are read off: elapsed time, loop and collector.
+
+        For one thread at a time. One that begins when the end has come is the last to write.
+        """
         if self._began is None or self._frozen:
             return
+        last = self._ending
         cell = self._registry.cell
         cell(names.SIMULATION_ELAPSED)[0] = perf_counter() - self._began
         times = self._loop_profile.read()
@@ -262,6 +300,7 @@ class WorkerTelemetry:
         cell(names.GC_TOTAL)[0] = collected.total_s
         cell(names.GC_MAX)[0] = collected.max_s
         cell(names.GC_COUNT)[0] = collected.collections
+        self._frozen = last
 
     # ---- rollouts ------------------------------------------------------------------------
 
@@ -315,13 +354,17 @@ class WorkerTelemetry:
     @_guest
     def renderer_started(self, *, kind: str = "fifo", waited_s: float = 0.0) -> None:
         """A rollout got its renderer, after waiting for it."""
+        with self._lock:
+            kind = kind if self._kinds.admits(kind) else OTHER
         self._count(names.RENDERER_STARTED, kind)
         self._observe(names.RENDERER_WAIT, waited_s, kind)
 
     @_guest
     def set_job_queue_depth(self, n: int) -> None:
         """Rollouts that wait; only the process that owns the queue says it."""
-        self._registry.cell(names.JOB_QUEUE_DEPTH)[0] = n
+        depth = float(n)
+        if 0 <= depth < inf:
+            self._registry.cell(names.JOB_QUEUE_DEPTH)[0] = depth
 
     @_guest
     def scene_loaded(self, seconds: float = 0.0, *, hit: bool = False) -> None:
@@ -333,15 +376,16 @@ class WorkerTelemetry:
     @_guest
     def batch_size(self, service: str, n: int) -> None:
         """A service handled ``n`` requests in one batch."""
-        self._observe(names.BATCH_SIZE, n, service)
+        self._observe(names.BATCH_SIZE, n, self._book.service_label(service))
 
     def _count(self, metric: names.Metric, *labels: str) -> None:
         with self._lock:
             self._registry.cell(metric, *labels)[0] += 1
 
     def _observe(self, metric: names.Metric, value: float, *labels: str) -> None:
+        number = float(value)
         with self._lock:
-            observe(self._registry.cell(metric, *labels), metric.buckets, float(value))
+            observe(self._registry.cell(metric, *labels), metric.buckets, number)
 
     # ---- calls ---------------------------------------------------------------------------
 
