@@ -97,7 +97,7 @@ def test_files_of_the_specification_are_there(healthy, name):
 
 def test_a_secret_that_a_process_prints_is_in_no_file(start_run):
     talks = "sim.worker.command=[sh,-c,'echo DB_PASSWORD=hunter2hunter2; echo and so on']"
-    ended = start_run(*TINY, talks, "telemetry.enabled=false").finish()
+    ended = start_run(*TINY, talks).finish()
     log = (ended.run_dir / "logs/worker-0.log").read_text()
     assert log == "DB_PASSWORD=[redacted]\nand so on\n"
     files = [path for path in ended.run_dir.rglob("*") if path.is_file()]
