@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from weakref import ref
 
 from rolltop_instrument import WorkerTelemetry, _fork
 
@@ -105,11 +106,11 @@ def test_a_forked_childs_telemetry_is_off_and_the_parents_goes_on() -> None:
 
 
 def test_what_is_to_be_done_after_a_fork_keeps_nothing_alive() -> None:
-    gc.collect()
-    before = len(_fork._OWNERS)
     telemetry: WorkerTelemetry | None = WorkerTelemetry()
-    assert len(_fork._OWNERS) == before + 1
     assert telemetry is not None
+    reference = ref(telemetry)
+    assert reference in _fork._OWNERS
     telemetry = None
     gc.collect()
-    assert len(_fork._OWNERS) == before
+    assert reference() is None
+    assert not [each for each in list(_fork._OWNERS) if each() is None]
