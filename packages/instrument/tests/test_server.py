@@ -22,8 +22,14 @@ async def test_the_executor_tells_waiting_from_serving() -> None:
             await executor.run(time.sleep, 0.03)
             return stamps.queue_s, stamps.service_s
 
+    gate = threading.Event()
     with StampedExecutor(1) as executor:
-        calls = await asyncio.gather(*(call() for _ in range(3)))
+        before = asyncio.create_task(executor.run(gate.wait))
+        waiting = [asyncio.create_task(call()) for _ in range(3)]
+        await asyncio.sleep(0)  # now all have asked
+        gate.set()
+        calls = await asyncio.gather(*waiting)
+        await before
     for n, (queue_s, service_s) in enumerate(calls):
         assert service_s >= 0.03
         assert queue_s >= 0.029 * n
@@ -33,11 +39,15 @@ async def test_the_slot_tells_waiting_from_holding() -> None:
     async def call() -> tuple[float, float]:
         with stamped_call() as stamps:
             async with slot:
+                await all_have_asked.wait()
                 await asyncio.sleep(0.03)
             return stamps.queue_s, stamps.service_s
 
-    slot = StampedSlot(2)
-    calls = await asyncio.gather(*(call() for _ in range(4)))
+    slot, all_have_asked = StampedSlot(2), asyncio.Event()
+    waiting = [asyncio.create_task(call()) for _ in range(4)]
+    await asyncio.sleep(0)
+    all_have_asked.set()
+    calls = await asyncio.gather(*waiting)
     assert all(service_s >= 0.029 for _, service_s in calls)
     assert all(queue_s >= 0.029 for queue_s, _ in calls[2:])
     assert max(queue_s for queue_s, _ in calls[:2]) < min(queue_s for queue_s, _ in calls[2:])
@@ -98,6 +108,7 @@ async def test_a_caller_that_is_cancelled_while_it_waits_has_waited() -> None:
 
         stamps, ran = current_stamps(), list[int]()
         second = asyncio.create_task(call())
+        await asyncio.sleep(0)  # now it has asked
         await asyncio.sleep(0.02)
         second.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -110,11 +121,16 @@ async def test_a_caller_that_is_cancelled_while_it_waits_has_waited() -> None:
 
 
 async def test_a_caller_that_is_cancelled_while_it_is_served_has_been_served() -> None:
-    gate = threading.Event()
+    served, gate = threading.Event(), threading.Event()
     stamps = current_stamps()
+
+    def serve() -> None:
+        served.set()
+        gate.wait()
+
     with StampedExecutor(1) as executor:
-        call = asyncio.create_task(executor.run(gate.wait))
-        await asyncio.sleep(0.02)
+        call = asyncio.create_task(executor.run(serve))
+        assert await asyncio.to_thread(served.wait, 10)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
