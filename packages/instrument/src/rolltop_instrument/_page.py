@@ -309,3 +309,7 @@ class Page:
         self._server.hang_up()
         self._thread.join(timeout=_CLIENT_TIMEOUT_S)
         self._server.server_close()
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork: close our copy of the socket; the parent goes on listening."""
+        self._server.server_close()

@@ -257,8 +257,8 @@ class WorkerTelemetry:
         self._registry.clear_in_child()
         self._book.clear_in_child()
         page, self._page = self._page, None
-        if page is not None:  # only our copy of the socket: the parent goes on listening
-            page._server.server_close()
+        if page is not None:
+            page.leave_to_parent()
         self._unhook()
 
     # ---- the page ------------------------------------------------------------------------
