@@ -8,8 +8,8 @@ MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
 
-# What `make demo` drives. Any other override may be added: make demo DEMO_ARGS=runtime.rollouts=72
-DEMO := deploy=local sim=driving topology=2gpu runtime.nr_workers=4 runtime.rollouts=36 run.name=demo
+# What `make demo` drives. Any other override may be added: make demo DEMO_ARGS=runtime.rollouts=96
+DEMO := deploy=local sim=driving topology=2gpu runtime.nr_workers=4 runtime.rollouts=48 run.name=demo
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
 TEST_PROCESSES ?= 2
@@ -23,7 +23,7 @@ help: ## List the targets
 setup: ## Install what is missing: .venv, rendering libraries, Prometheus
 	@scripts/setup
 
-demo: setup ## Drive 36 rollouts of the reference simulation, with telemetry and plot
+demo: setup ## Drive 48 rollouts of the reference simulation, with telemetry and plot
 	@$(BIN)/rolltop run $(DEMO) $(DEMO_ARGS)
 
 check: setup ## Lint, format, types, import walls, generated pages

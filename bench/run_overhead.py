@@ -1,7 +1,6 @@
 """What the telemetry of a whole run costs: during it, and at its end.
 
-The run is fixed: the reference simulation, ``topology=2gpu``, 4 workers, 36 rollouts of 60 steps,
-as many as the demo's.
+The run is fixed: the reference simulation, ``topology=2gpu``, 4 workers, 36 rollouts of 60 steps.
 Counted over the CPU-seconds of all processes of the run, from the first worker's start to the last
 rollout:
 
