@@ -140,6 +140,15 @@ def test_what_the_instrument_reads_is_in_every_environment() -> None:
         assert process.env["ROLLTOP_TOPOLOGY_DIGEST"] == launch.topology_digest
 
 
+def test_a_worker_is_told_who_it_is_and_where_its_page_is_read() -> None:
+    launch = planned(toy())
+    for number, worker in enumerate(launch.of_role(Role.WORKER)):
+        assert worker.env["ROLLTOP_WORKER_ID"] == str(number)
+        assert worker.env["ROLLTOP_METRICS_PORT"] == str(worker.metrics_port)
+    for other in (*launch.of_role(Role.SERVICE), *launch.of_role(Role.SCHEDULER)):
+        assert not other.env.keys() & {"ROLLTOP_WORKER_ID", "ROLLTOP_METRICS_PORT"}
+
+
 def test_a_simulator_cannot_lie_about_the_run() -> None:
     config = toy({"sim.worker.env": {"ROLLTOP_RUN_UUID": "another", "MINE": "{worker_id}"}})
     worker = planned(config).of_role(Role.WORKER)[1]

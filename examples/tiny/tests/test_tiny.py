@@ -216,7 +216,7 @@ async def start(module: str, *words: str) -> asyncio.subprocess.Process:
 def words_of(said: argparse.Namespace) -> list[str]:
     """The command line of a worker's arguments."""
     words = [w for k, v in vars(said).items() for w in (f"--{k.replace('_', '-')}", str(v))]
-    return [*words, "--metrics-port", "0"]
+    return words
 
 
 @pytest.fixture

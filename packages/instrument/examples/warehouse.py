@@ -47,9 +47,9 @@ async def carry(telemetry: WorkerTelemetry, planner: Planner, robot: int) -> int
     return cell
 
 
-async def simulate(port: int) -> str:
+async def simulate(port: int | None) -> str:
     """All robots at once; returns the page as it is at the end."""
-    async with WorkerTelemetry(worker_id="0", port=port) as telemetry:  # 1
+    async with WorkerTelemetry.from_environment(port=port) as telemetry:  # 1
         planner = Planner(seed=7)
         robots = [carry(telemetry, planner, robot) for robot in range(ROBOTS)]
         ends = await asyncio.gather(*robots, return_exceptions=True)
@@ -58,8 +58,8 @@ async def simulate(port: int) -> str:
 
 
 def main() -> None:
-    """Run, and show what was left."""
-    page = asyncio.run(simulate(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
+    """Run, with a page at the port given, or where a launcher expects one; show what was left."""
+    page = asyncio.run(simulate(int(sys.argv[1]) if len(sys.argv) > 1 else None))
     shown = ("alpasim_rollouts_total", "alpasim_step_duration_seconds_count", "rolltop_rpc_calls")
     print("\n".join(line for line in page.splitlines() if line.startswith(shown)))
 

@@ -54,7 +54,7 @@ async def simulate() -> str:
     """All balloons at once; returns the page as it is at the end."""
     with StampedExecutor(1) as executor:
         server, port = await serve(executor)
-        async with WorkerTelemetry(worker_id="0", port=0) as telemetry:
+        async with WorkerTelemetry.from_environment() as telemetry:
             address = f"127.0.0.1:{port}"
             bare = grpc.aio.insecure_channel(address)
             async with telemetry.grpc_channel(bare, "weather", endpoint="weather-0") as channel:

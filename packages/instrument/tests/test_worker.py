@@ -342,6 +342,25 @@ def test_a_launcher_says_it_in_the_environment() -> None:
     assert given.run_uuid == "mine"
 
 
+def test_a_run_says_which_worker_it_is_and_where_its_page_is_expected() -> None:
+    run = {"ROLLTOP_WORKER_ID": "3", "ROLLTOP_METRICS_PORT": "24534"}
+    told = WorkerTelemetry.from_environment(environ=run)
+    assert (told.worker_id, told._address) == ("3", ("127.0.0.1", 24534))
+    given = WorkerTelemetry.from_environment(worker_id=0, port=0, environ=run)
+    assert (given.worker_id, given._address) == ("0", ("127.0.0.1", 0))
+    by_hand = WorkerTelemetry.from_environment(environ={})
+    assert (by_hand.worker_id, by_hand._address) == ("0", ("127.0.0.1", None))
+
+
+@pytest.mark.parametrize("said", ["soon", "", "-1", "65536", "9" * 5000, "٣"])
+def test_a_wrong_port_in_the_environment_is_a_warning(
+    said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    telemetry = WorkerTelemetry.from_environment(environ={"ROLLTOP_METRICS_PORT": said})
+    assert telemetry._address == ("127.0.0.1", None)
+    assert "ROLLTOP_METRICS_PORT" in caplog.text
+
+
 @pytest.mark.parametrize("said", ["soon", "", "-1", "nan", "0"])
 def test_a_wrong_interval_in_the_environment_is_a_warning(
     said: str, caplog: pytest.LogCaptureFixture

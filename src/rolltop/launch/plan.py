@@ -166,7 +166,7 @@ class _Writer:
             name=draft.name,
             role=draft.role,
             argv=tuple(argv),
-            env={**self._devices(draft), **env, **self._environment()},
+            env={**self._devices(draft), **env, **self._environment(draft)},
             service=draft.service,
             node=self.node,
             gpu=draft.gpu,
@@ -200,15 +200,20 @@ class _Writer:
             **draft.values,
         }
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, draft: _Draft) -> dict[str, str]:
         """Return what `rolltop_instrument` reads, so that a worker need not be told twice."""
         telemetry = self.config.telemetry
+        worker: dict[str, str] = {}
+        if draft.role is Role.WORKER:
+            worker["ROLLTOP_WORKER_ID"] = draft.values["worker_id"]
+            worker["ROLLTOP_METRICS_PORT"] = str(draft.metrics_port)
         return {
             "ROLLTOP_RUN_UUID": self.identity.run_uuid,
             "ROLLTOP_RUN_NAME": self.identity.run_name,
             "ROLLTOP_TOPOLOGY_DIGEST": self.digest,
             "ROLLTOP_SCRAPE_INTERVAL_S": f"{telemetry.worker_interval_s:g}",
             "ROLLTOP_TELEMETRY": "1" if telemetry.enabled else "0",
+            **worker,
         }
 
     def _devices(self, draft: _Draft) -> dict[str, str]:

@@ -191,16 +191,14 @@ async def run(arguments: argparse.Namespace) -> None:
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    async with WorkerTelemetry.from_environment(
-        worker_id=arguments.worker_id, port=arguments.metrics_port
-    ) as telemetry:
+    async with WorkerTelemetry.from_environment() as telemetry:
         await Worker(arguments, telemetry).run()
 
 
 def main() -> int:
     """Return 0 when its share is done, 143 on SIGTERM."""
     parser = argparse.ArgumentParser()
-    for name in ("worker-id", "nr-workers", "metrics-port", "steps", "max-retries"):
+    for name in ("worker-id", "nr-workers", "steps", "max-retries"):
         parser.add_argument(f"--{name}", type=int, required=True)
     for name in ("rollouts-file", "endpoints-file", "run-dir"):
         parser.add_argument(f"--{name}", type=Path, required=True)

@@ -36,6 +36,8 @@ CENTRAL_INTERVAL_S = 10.0
 """How often a central Prometheus scrapes."""
 _LINGER_INTERVALS = 2
 _MAX_KINDS = 64
+_LARGEST_PORT = 65535
+_LONGEST_NUMBER = 10
 _LOOP = (names.LOOP_IDLE, names.LOOP_POLL, names.LOOP_WORK)
 
 
@@ -66,6 +68,18 @@ def _interval_s(name: str, said: Any) -> float:
         return seconds
     warn("%s=%r is not a number of seconds; using 1", name, said)
     return 1.0
+
+
+def _port(name: str, said: str | None) -> int | None:
+    """The page's port as the launcher says it; None where it says none."""
+    if said is None:
+        return None
+    if said.isascii() and said.isdecimal() and len(said) < _LONGEST_NUMBER:
+        port = int(said)
+        if port <= _LARGEST_PORT:
+            return port
+    warn("%s=%r is not a port; going on without a page", name, said)
+    return None
 
 
 def _kinds(said: Any) -> tuple[str, ...]:
@@ -141,7 +155,7 @@ class WorkerTelemetry:
     def from_environment(
         cls,
         *,
-        worker_id: str | int = "0",
+        worker_id: str | int | None = None,
         port: int | None = None,
         host: str = "127.0.0.1",
         environ: Mapping[str, str] = os.environ,
@@ -149,10 +163,23 @@ class WorkerTelemetry:
     ) -> Self:
         """A worker's telemetry as its launcher says it in ``ROLLTOP_*`` variables.
 
-        ``ROLLTOP_RUN_UUID``, ``ROLLTOP_RUN_NAME``, ``ROLLTOP_TOPOLOGY_DIGEST``,
-        ``ROLLTOP_SCRAPE_INTERVAL_S``; ``ROLLTOP_TELEMETRY=0`` turns it off. What is given in
-        ``changes`` goes before the environment.
+        ``ROLLTOP_WORKER_ID``, ``ROLLTOP_METRICS_PORT``, ``ROLLTOP_RUN_UUID``,
+        ``ROLLTOP_RUN_NAME``, ``ROLLTOP_TOPOLOGY_DIGEST``, ``ROLLTOP_SCRAPE_INTERVAL_S``;
+        ``ROLLTOP_TELEMETRY=0`` turns it off. What is given goes before the environment. Outside of
+        a run it is worker "0", and has a page only where ``port`` is given.
+
+        Args:
+            worker_id: The label of all of this worker's series.
+            port: Port of the page, 0 for any. In a run leave it to the launcher, which reads the
+                page at the port that it chose.
+            host: Address of the page.
+            environ: Where the variables are.
+            changes: Other arguments of the class.
         """
+        if worker_id is None:
+            worker_id = environ.get("ROLLTOP_WORKER_ID", "0")
+        if port is None:
+            port = _port("ROLLTOP_METRICS_PORT", environ.get("ROLLTOP_METRICS_PORT"))
         settings: dict[str, Any] = {
             "run_uuid": environ.get("ROLLTOP_RUN_UUID", ""),
             "run_name": environ.get("ROLLTOP_RUN_NAME", ""),
