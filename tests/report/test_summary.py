@@ -230,6 +230,17 @@ def test_the_end_of_a_run_in_a_few_lines() -> None:
     ]
 
 
+def test_the_end_of_a_run_names_the_worker_whose_page_did_not_answer() -> None:
+    known = dict.fromkeys(("bottleneck", "runtime worker"), "not known")
+    silent = {"runtime worker 127.0.0.1:1": "worker-0's page: why", "runtime worker b:2": "other"}
+    made = summary()
+    telemetry = made.telemetry.model_copy(update={"missing": known | silent})
+    lines = render_text_summary(made.model_copy(update={"telemetry": telemetry}))
+
+    assert "missing   worker-0's page: why (and so for 1 more worker)" in lines
+    assert not [line for line in render_text_summary(made) if line.startswith("missing")]
+
+
 def test_the_end_of_a_failed_run_names_the_process() -> None:
     made = summary(
         outcome=Outcome.OUT_OF_MEMORY,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import rolltop
 from rolltop.catalogue import questions
 from rolltop.errors import RolltopError
+from rolltop.lifecycle.expected import worker_pages
 from rolltop.lifecycle.judged import EVENT as JUDGED
 from rolltop.lifecycle.judged import Judged
 from rolltop.lifecycle.monitoring import NAME
@@ -280,6 +281,7 @@ def _report(
         topology_name=run.config.topology_name,
         steps_per_rollout=driver.rollouts.steps_per_rollout,
         reached_end=judged.reached_end,
+        pages=worker_pages(run.paths, ((p.name, p.metrics_port) for p in run.plan.processes)),
     )
 
 

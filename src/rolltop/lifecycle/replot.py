@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rolltop.files import read_file
+from rolltop.lifecycle.expected import planned_pages
 from rolltop.lifecycle.judged import read_judged
 from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.lifecycle.view import open_view
@@ -60,6 +61,7 @@ def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
             topology_name=(summary.topology.name or "") if summary else "",
             steps_per_rollout=watch.steps_per_rollout,
             reached_end=judged.reached_end if judged else None,
+            pages=planned_pages(paths),
         )
 
 

@@ -86,6 +86,7 @@ def collect_panels(
     window_s: float | None = None,
     jobs: Mapping[str, bool] | None = None,
     intervals_s: Mapping[str, float] | None = None,
+    silent: Mapping[str, str] | None = None,
 ) -> list[PanelData]:
     """Return the panels with their series, in the order given.
 
@@ -99,31 +100,26 @@ def collect_panels(
         window_s: seconds over which a slope is taken; by default what suits ``step_s``.
         jobs: job of the targets -> whether any of them ever answered; None: not known.
         intervals_s: job of the targets -> seconds between two scrapes, where known.
+        silent: job of the targets -> why none of them answered, where more is known.
     """
     window = Window(start_s, end_s)
     reader = prometheus if isinstance(prometheus, RunReader) else RunReader(prometheus, run_uuid)
     usual = Resolution(step_s, window_s or WINDOW_SCRAPES * step_s)
-    intervals = intervals_s or {}
+    intervals, why_silent = intervals_s or {}, silent or {}
 
     def collect(panel: Panel) -> PanelData:
+        absent = _source_reason(panel, jobs, why_silent)
+        if absent:
+            return PanelData(panel, reason=absent)
         interval = intervals.get(panel.source.job, 0.0)
-        return _collect(reader, panel, window, usual.for_interval(interval), jobs)
+        return _collect(reader, panel, window, usual.for_interval(interval))
 
     with ThreadPoolExecutor(THREADS, thread_name_prefix="panel") as pool:
         return list(pool.map(collect, panels))
 
 
-def _collect(
-    reader: RunReader,
-    panel: Panel,
-    window: Window,
-    resolution: Resolution,
-    jobs: Mapping[str, bool] | None,
-) -> PanelData:
+def _collect(reader: RunReader, panel: Panel, window: Window, resolution: Resolution) -> PanelData:
     """Return one panel; whatever a query raises becomes the panel's reason."""
-    absent = _source_reason(panel, jobs)
-    if absent:
-        return PanelData(panel, reason=absent)
     lines: list[PanelLine] = []
     try:
         for query in panel.queries:
@@ -136,7 +132,9 @@ def _collect(
     return PanelData(panel, tuple(lines))
 
 
-def _source_reason(panel: Panel, jobs: Mapping[str, bool] | None) -> str | None:
+def _source_reason(
+    panel: Panel, jobs: Mapping[str, bool] | None, silent: Mapping[str, str]
+) -> str | None:
     """Return why the panel's source has nothing, or None where it answered."""
     source = panel.source
     if jobs is None or not source.job:
@@ -144,7 +142,8 @@ def _source_reason(panel: Panel, jobs: Mapping[str, bool] | None) -> str | None:
     if source.job not in jobs:
         return f"no {source.title} in this run (no target of job {source.job})"
     if not jobs[source.job]:
-        return f"the {source.title} never answered a scrape (job {source.job})"
+        never = f"the {source.title} never answered a scrape (job {source.job})"
+        return silent.get(source.job, never)
     return None
 
 

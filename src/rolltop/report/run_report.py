@@ -25,6 +25,7 @@ from rolltop.report.evidence import (
 from rolltop.report.heading import PlotHeader, plot_header
 from rolltop.report.reader import RunReader, SeriesSource, Window
 from rolltop.report.summary import PanelsRecord, TelemetryRecord
+from rolltop.report.worker_pages import in_one, silent_pages, without_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from rolltop.catalogue.panel import Panel
     from rolltop.model.run import RunIdentity
+    from rolltop.report.worker_pages import WorkerPage
 
 DEFAULT_INTERVAL_S = 1.0
 
@@ -79,6 +81,7 @@ def make_report(
     steps_per_rollout: float | None = None,
     reached_end: bool | None = None,
     panels: Sequence[Panel] = PANELS,
+    pages: Mapping[str, WorkerPage] | None = None,
 ) -> RunReport:
     """Ask Prometheus once, estimate, find the bottleneck and draw ``metrics_plot.png``.
 
@@ -96,6 +99,7 @@ def make_report(
         steps_per_rollout: mean of the completed rollouts; None: not known.
         reached_end: whether the run ended by itself; by default, whether every rollout did.
         panels: what to draw.
+        pages: address -> whose page was expected there; None: not known.
     """
     missing = Missing()
     reader = RunReader.detect(prometheus, identity.run_uuid, window)
@@ -110,10 +114,13 @@ def make_report(
     )
     throughput = estimate_throughput(progress)
     finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
-    data = _panels(reader, panels, window, interval, scrapes)
+    silent = silent_pages(scrapes, pages)
+    if scrapes.jobs.get(WORKER.job) is False:
+        throughput, finding = without_pages(throughput, finding)
+    data = _panels(reader, panels, window, interval, scrapes, silent=silent)
     header = plot_header(identity, topology_name, counts, throughput, finding)
     error, drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
-    _name_missing(missing.reasons, scrapes, finding)
+    _name_missing(missing.reasons, scrapes, finding, silent)
     return RunReport(
         throughput=throughput,
         bottleneck=finding.bottleneck,
@@ -150,6 +157,8 @@ def _panels(
     window: Window,
     interval_s: float,
     scrapes: ScrapeQuality,
+    *,
+    silent: Mapping[str, str],
 ) -> list[PanelData]:
     """Return the panels with their series; where nothing is known of targets, all are asked for."""
     resolution = Resolution.of(window, interval_s)
@@ -162,6 +171,7 @@ def _panels(
         window_s=resolution.window_s,
         jobs=scrapes.jobs or None,
         intervals_s=scrapes.intervals_s,
+        silent={WORKER.job: in_one(silent)} if silent else None,
     )
 
 
@@ -225,7 +235,10 @@ def _why_not_drawn(error: Exception) -> str:
 
 
 def _name_missing(
-    reasons: dict[str, str], scrapes: ScrapeQuality, finding: BottleneckFinding
+    reasons: dict[str, str],
+    scrapes: ScrapeQuality,
+    finding: BottleneckFinding,
+    silent: Mapping[str, str],
 ) -> None:
     """Add what is missing as a whole: exporters, single targets, and the bottleneck."""
     if "up" not in reasons:
@@ -235,7 +248,8 @@ def _name_missing(
             elif not scrapes.jobs[source.job]:
                 reasons[source.title] = f"never answered a scrape (job {source.job})"
         for job, address in scrapes.silent:
-            reasons[_page(job, address)] = f"never answered a scrape (job {job})"
+            known = silent.get(address) if job == WORKER.job else None
+            reasons[_page(job, address)] = known or f"never answered a scrape (job {job})"
     if finding.bottleneck is None:
         reasons["bottleneck"] = finding.reason or "not known"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rolltop.catalogue.panel import WORKER
 from rolltop.model.estimate import ThroughputEstimate
 from rolltop.report import style
+from rolltop.report.worker_pages import in_one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +53,13 @@ def render_text_summary(
     estimate = ThroughputEstimate(**summary.seconds_per_rollout.model_dump())
     lines.append(f"speed     {throughput_line(estimate)}")
     lines.append(f"busiest   {_bottleneck_line(summary)}")
+    silent = {
+        name: reason
+        for name, reason in summary.telemetry.missing.items()
+        if name.startswith(f"{WORKER.title} ")
+    }
+    if silent:
+        lines.append(f"missing   {in_one(silent)}")
     if summary.failure is not None:
         lines.extend(_failure_lines(summary.failure, failure_log))
     lines.append(f"plot      {_plot_line(summary, plot)}")
