@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from rolltop_instrument.names import METRICS
 
+from rolltop.catalogue.panel import GPU, NODE, PROCESS
 from rolltop.catalogue.rules import RULES
 from scripts.pages.markdown import code, table
 
 _INTERMEDIATE = "dropped: a step towards a percentile, which is now taken from the series itself"
 _BY_METHOD = "dropped: `alpasim:rpc_duration_seconds:p95` has every method, this one too"
 _AT_SIGHT = "dropped: the panel computes it over the width that is looked at"
-_PROCESS = "not yet: needs the process exporter, which this version does not start"
-_NODE = "not yet: needs a node exporter, which this version does not start"
-_GPU = "not yet: needs a GPU exporter, which this version does not start"
+_PROCESS = PROCESS.absence
+_NODE = NODE.absence
+_GPU = GPU.absence
 
 _RULES = {
     "alpasim:rpc_duration_seconds_bucket:sum": _INTERMEDIATE,

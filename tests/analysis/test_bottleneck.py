@@ -92,6 +92,73 @@ def test_full_event_loops_without_a_busy_service_are_the_runtime() -> None:
     assert (found.service, found.resource) == ("runtime", "worker")
 
 
+OWN_WORK = [
+    MethodLoad("renderer", "render", 6350, 6350 * 0.0005),
+    MethodLoad("driver", "drive", 6350, 6350 * 0.0004),
+]
+"""Calls of 0.9 ms in all, in a step of 6.3 ms."""
+
+
+def own_work(*instances: InstanceLoad, **known: object) -> RunLoad:
+    """Return a run whose steps pass in the worker: 6.3 ms each, of which 0.9 ms in calls."""
+    defaults: dict[str, object] = {"n_steps": 6350, "step_s": 0.0063, "methods": OWN_WORK}
+    return load(*instances, **(defaults | known))
+
+
+SILENT = InstanceLoad("renderer", "renderer-0", 6350, 6350 * 0.0005)
+
+
+@pytest.mark.parametrize("instances", [(), (SILENT,), (instance("renderer", 0, busy=0.08),)])
+def test_a_worker_always_at_work_is_the_limit_whether_or_not_servers_say_their_times(
+    instances: tuple[InstanceLoad, ...],
+) -> None:
+    found = find_bottleneck(own_work(*instances, worker_work=1.0)).bottleneck
+
+    assert found is not None
+    assert (found.service, found.resource, found.certainty) == ("runtime", "worker", "medium")
+    assert found.evidence[0].startswith("the workers' event loops were at work 100 % of 40 s [")
+    assert found.evidence[1].startswith(
+        "calls take 0.9 ms of a step of 6.3 ms, the rest passes in the worker ["
+    )
+
+
+def test_full_event_loops_are_the_limit_also_where_nothing_is_called() -> None:
+    found = find_bottleneck(load(worker_work=1.0)).bottleneck
+
+    assert found is not None
+    assert (found.service, found.resource) == ("runtime", "worker")
+
+
+def test_full_event_loops_with_long_calls_of_unknown_times_are_not_certain() -> None:
+    methods = [MethodLoad("renderer", "render", 400, 4.0), MethodLoad("driver", "drive", 400, 2.8)]
+    found = find_bottleneck(load(SILENT, methods=methods, step_s=0.012, worker_work=0.95))
+
+    assert found.bottleneck is not None
+    assert (found.bottleneck.service, found.bottleneck.certainty) == ("runtime", "low")
+    assert found.bottleneck.evidence[1].startswith(
+        "calls overlap: 17 ms of them in a step of 12 ms ["
+    )
+
+
+@pytest.mark.parametrize("instances", [(SILENT,), (instance("renderer", 0, busy=0.08, waited=3),)])
+@pytest.mark.parametrize("work", [None, 0.6])
+def test_no_service_is_named_by_calls_that_are_a_small_part_of_a_step(
+    instances: tuple[InstanceLoad, ...], work: float | None
+) -> None:
+    found = find_bottleneck(own_work(*instances, worker_work=work)).bottleneck
+
+    assert found is not None
+    assert (found.service, found.resource, found.certainty) == ("runtime", "worker", "low")
+    assert "calls take 0.9 ms of a step of 6.3 ms" in found.evidence[0]
+
+
+def test_calls_that_are_most_of_a_step_name_a_service() -> None:
+    found = find_bottleneck(own_work(SILENT, step_s=0.0015, worker_work=0.4)).bottleneck
+
+    assert found is not None
+    assert (found.service, found.resource) == ("renderer", "unknown")
+
+
 def test_full_event_loops_beside_a_busy_service_are_only_evidence() -> None:
     found = find_bottleneck(
         load(instance("renderer", 0, busy=0.95, waited=30), worker_work=0.97)

@@ -84,7 +84,7 @@ def test_a_panel_says_truly_how_far_its_percentile_may_be_off(panel: Panel) -> N
 
     assert (bounds[0], bounds[-1]) == (low, high)
     assert max(b / a for a, b in pairwise(bounds)) == pytest.approx(float(said[1]))
-    assert float(said[1]) < 2 or "rough" in panel.title
+    assert "rough" in panel.title
 
 
 def test_keys_and_titles_are_unique_and_sections_in_one_piece() -> None:

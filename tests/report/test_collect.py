@@ -65,7 +65,7 @@ def test_an_absent_series_is_named_with_what_it_means() -> None:
 @pytest.mark.parametrize(
     ("jobs", "reason"),
     [
-        ({}, "no GPU exporter in this run (no target of job alpasim-dcgm)"),
+        ({}, "not in this version of rolltop, which starts no GPU exporter"),
         (
             {"alpasim-dcgm": False},
             "the GPU exporter never answered a scrape (job alpasim-dcgm)",
@@ -82,6 +82,14 @@ def test_an_absent_exporter_is_not_asked(jobs: dict[str, bool], reason: str) -> 
 
     assert data[0].reason == reason
     assert bool(answers.asked) == jobs.get("alpasim-dcgm", False)
+
+
+def test_a_worker_that_is_absent_is_of_this_run_alone() -> None:
+    data = collect_panels(Answers(lambda _: []), PANELS[:1], 0, 10, 1, jobs={})
+
+    assert data[0].reason == (
+        "no runtime worker in this run (no target of job alpasim-runtime-worker)"
+    )
 
 
 def test_queries_are_of_the_run_alone() -> None:

@@ -76,12 +76,25 @@ def steady_worker(worker: int, last_s: int) -> list[str]:
     return lines
 
 
+def long_rollouts() -> list[str]:
+    """Return rollouts of 17 s, in a bucket that ends at 25 s, of a worker that has run for 19 s."""
+    counts = {"10.0": 0, "16.0": 0, "25.0": 4, "+Inf": 4}
+    name = "alpasim_rollout_duration_seconds"
+    lines: list[str] = []
+    for t in range(SECONDS + 1):
+        lines += [line(f"{name}_bucket", f'le="{le}"', t, n) for le, n in counts.items()]
+        lines += [line(f"{name}_sum", "", t, 4 * 17), line(f"{name}_count", "", t, 4)]
+        lines.append(line("alpasim_simulation_elapsed_seconds", "", t, 19))
+    return lines
+
+
 @pytest.fixture(scope="module")
 def known(
     tmp_path_factory: pytest.TempPathFactory, binary: Binary
 ) -> Iterator[tuple[Prometheus, Window]]:
     """A run of two workers, of which one leaves early, and a third whose page never answers."""
     lines = steady_worker(0, SECONDS) + steady_worker(1, LEFT_S)
+    lines += long_rollouts()
     lines += [line("up", "", t, 0, worker=2) for t in range(SECONDS + 1)]
     lines.sort(key=lambda text: text.partition("{")[0])
     text = "\n".join([*lines, "# EOF", ""])
@@ -142,6 +155,25 @@ def test_what_a_counter_is_born_with_counts(
     assert [bar.values[-1] for bar in bars] == pytest.approx([value] * len(bars), rel=1e-6)
 
 
+def test_no_rollout_is_drawn_longer_than_the_run_has_lasted(
+    known: tuple[Prometheus, Window],
+) -> None:
+    lines = {one.legend: one.values for one in panel(known, "rollout_duration").lines}
+
+    assert set(lines["mean"]) == {17}
+    assert set(lines["95th percentile"]) == {19}
+
+
+def test_a_step_is_its_calls_and_the_rest_in_the_worker(known: tuple[Prometheus, Window]) -> None:
+    lines = {one.legend: one for one in panel(known, "step_time").lines}
+
+    assert list(lines) == ["renderer", "in worker and waiting"]
+    assert lines["in worker and waiting"].colour_key == "runtime"
+    for legend, seconds in (("renderer", 2 * SERVED_S), ("in worker and waiting", 0.012)):
+        values = lines[legend].values
+        assert values == pytest.approx(np.full(values.size, seconds), rel=0.1)
+
+
 def test_what_a_worker_that_left_has_done_still_counts(known: tuple[Prometheus, Window]) -> None:
     completed = next(one for one in panel(known, "rollouts").lines if one.legend == "completed")
 
@@ -165,6 +197,8 @@ def test_the_load_of_the_services_counts_from_the_birth_of_their_series(
         assert by_name[name].service_s == pytest.approx(SERVED_S * made)
     both = STEPS_PER_S * (SECONDS + 1 + LEFT_S + 1)
     assert by_name["driver-0"].calls == pytest.approx(both)
+    assert load.step_s == pytest.approx(0.02)
+    assert load.calls_s == pytest.approx(2 * SERVED_S, rel=0.1)
     assert load.worker_work == pytest.approx(SHARES["work"], rel=1e-6)
 
 

@@ -2,9 +2,11 @@
 
 An instance serves one call at a time, so the share of time that it serves is its utilisation. The
 service whose instances are busiest limits the run; where two are equally busy, the one that calls
-wait for. Where nobody is busy the run is bound by latency, and the service that takes the largest
-part of a step is named. Without times from the servers only the duration of the calls is left,
-which holds waiting and serving in one: that is a weak sign, and said to be one.
+wait for. Where no service is known to be busy and the workers are at work nearly all the time, the
+workers limit it. Where nobody is busy the run is bound by latency, and the service that takes the
+largest part of a step is named, or the workers where the calls take less than half of it. Without
+times from the servers only the duration of the calls is left, which holds waiting and serving in
+one: that is a weak sign, and said to be one.
 """
 
 from __future__ import annotations
@@ -30,14 +32,18 @@ SLOW = 1.5
 """How many times the median instance's serving makes an instance a slow one."""
 LOOP_FULL = 0.9
 """Share of time at work from which the workers themselves can be the limit."""
+SMALL = 0.5
+"""Share of a step below which the calls are too small a part of it for a service to be named."""
 RUNTIME = "runtime"
 """What the workers are called where they are the limit."""
 
 _BUSY_QUERY = "rate(rolltop_rpc_endpoint_service_seconds_total) per instance"
 _WAIT_QUERY = "rolltop_rpc_endpoint_queue_seconds_total / rolltop_rpc_calls_total"
 _CALL_QUERY = "alpasim_rpc_duration_seconds_sum / alpasim_step_duration_seconds_count"
+_STEP_QUERY = "alpasim_step_duration_seconds_sum / alpasim_step_duration_seconds_count"
 _LOOP_QUERY = "rate(alpasim_event_loop_work_seconds_total)"
 _CPU_QUERY = "rate(namedprocess_namegroup_cpu_seconds_total)"
+_NOT_TOLD = "no service says how long calls wait: waiting cannot be told from serving"
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class RunLoad:
     """What the series say of a window of the run in which it was busy.
 
     ``worker_work`` is the share of time that the workers' event loops are at work, the mean of the
-    workers; ``cpu`` the cores that each service's processes used. Both may be unknown.
+    workers; ``cpu`` the cores that each service's processes used; ``step_s`` the mean duration of
+    a step. All may be unknown.
     """
 
     duration_s: float
@@ -66,6 +73,18 @@ class RunLoad:
     methods: Sequence[MethodLoad] = ()
     worker_work: float | None = None
     cpu: Mapping[str, float] = field(default_factory=dict)
+    step_s: float | None = None
+
+    @property
+    def calls_s(self) -> float:
+        """Seconds of calls per step; calls that run side by side count each."""
+        return sum(m.seconds for m in self.methods) / self.n_steps
+
+    @property
+    def calls_are_small(self) -> bool:
+        """Whether the calls are known to take less than half of a step."""
+        known = bool(self.methods) and self.step_s is not None
+        return known and self.calls_s < SMALL * (self.step_s or 0.0)
 
 
 @dataclass(frozen=True)
@@ -99,19 +118,24 @@ class _Service:
 
 
 def find_bottleneck(load: RunLoad) -> BottleneckFinding:
-    """Return the service that limits the run, with its evidence and how certain it is."""
+    """Return what limits the run, with its evidence and how certain it is.
+
+    It is a service, or the workers: ``RUNTIME``.
+    """
     if load.duration_s <= 0 or load.n_steps <= 0:
         return BottleneckFinding(None, "no worker recorded a step")
     services = _services(load)
+    if _workers_are_full(load) and all(s.busy < BUSY for s in services):
+        return BottleneckFinding(_full_workers(load, services))
     if not services:
         return _by_duration(load)
     ranked = sorted(services, key=lambda s: s.busy, reverse=True)
     close = [s for s in ranked if s.busy >= ranked[0].busy - CLOSE]
     busiest = max(close, key=lambda s: s.queue_s)
-    if load.worker_work is not None and load.worker_work >= LOOP_FULL and ranked[0].busy < BUSY:
-        return BottleneckFinding(_workers(load, load.worker_work, ranked[0]))
-    if busiest.busy >= BUSY or busiest.waiting >= WAITING:
+    if busiest.busy >= BUSY or (busiest.waiting >= WAITING and not load.calls_are_small):
         found = _saturated(load, busiest, services)
+    elif load.calls_are_small:
+        return BottleneckFinding(_own_time(load))
     else:
         found = _latency(load, services)
     return BottleneckFinding(_less_certain(load, found, {s.name for s in services}))
@@ -196,14 +220,45 @@ def _latency(load: RunLoad, services: Sequence[_Service]) -> Bottleneck:
     return Bottleneck(first.name, "latency", tuple(lines), certainty)
 
 
-def _workers(load: RunLoad, work: float, service: _Service) -> Bottleneck:
+def _workers_are_full(load: RunLoad) -> bool:
+    return load.worker_work is not None and load.worker_work >= LOOP_FULL
+
+
+def _full_workers(load: RunLoad, services: Sequence[_Service]) -> Bottleneck:
     """Return the workers as the limit: their event loops are full and no service is busy."""
-    lines = (
-        f"the workers' event loops were at work {_percent(work)} of {load.duration_s:.0f} s"
-        f" [{_LOOP_QUERY}]",
-        f"the busiest service, {service.name}, was busy {_percent(service.busy)} [{_BUSY_QUERY}]",
-    )
-    return Bottleneck(RUNTIME, "worker", lines, "medium")
+    lines = [
+        f"the workers' event loops were at work {_percent(load.worker_work or 0.0)} of"
+        f" {load.duration_s:.0f} s [{_LOOP_QUERY}]",
+        *_calls_in_step(load),
+    ]
+    if services:
+        first = max(services, key=lambda s: s.busy)
+        lines.append(
+            f"the busiest service, {first.name}, was busy {_percent(first.busy)} [{_BUSY_QUERY}]"
+        )
+    elif load.methods:
+        lines.append(_NOT_TOLD)
+    small = bool(services) or not load.methods or load.calls_are_small
+    return Bottleneck(RUNTIME, "worker", tuple(lines), "medium" if small else "low")
+
+
+def _own_time(load: RunLoad) -> Bottleneck:
+    """Return the workers as what takes most of a step, although their loops are not full."""
+    lines = (*_calls_in_step(load), *_surroundings(load, RUNTIME))
+    return Bottleneck(RUNTIME, "worker", lines, "low")
+
+
+def _calls_in_step(load: RunLoad) -> list[str]:
+    """Return a line on what part of a step the calls take, where both are known."""
+    if load.step_s is None or load.step_s <= 0 or not load.methods:
+        return []
+    if load.calls_s > load.step_s:
+        return [f"calls overlap: {_ms(load.calls_s)} of them in a step of {_ms(load.step_s)}"
+                f" [{_CALL_QUERY}]"]  # fmt: skip
+    return [
+        f"calls take {_ms(load.calls_s)} of a step of {_ms(load.step_s)}, the rest passes in the"
+        f" worker [{_CALL_QUERY}, {_STEP_QUERY}]"
+    ]
 
 
 def _by_duration(load: RunLoad) -> BottleneckFinding:
@@ -211,12 +266,14 @@ def _by_duration(load: RunLoad) -> BottleneckFinding:
     seconds = seconds_by_service(step_shares(load.methods, load.n_steps))
     if not seconds:
         return BottleneckFinding(None, "no worker recorded a call to a service")
+    if load.calls_are_small:
+        return BottleneckFinding(_own_time(load))
     name, longest = next(iter(seconds.items()))
     share = longest / sum(seconds.values())
     lines = (
         f"it takes {_percent(share)} of the time of all calls: {_ms(longest)} a step"
         f" [{_CALL_QUERY}]",
-        "no service says how long calls wait: waiting cannot be told from serving",
+        _NOT_TOLD,
         *_surroundings(load, name),
     )
     return BottleneckFinding(Bottleneck(name, "unknown", lines, "low"))

@@ -32,16 +32,28 @@ class Section(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """Where series come from: the ``job`` label of the targets, and what a person calls it."""
+    """Where series come from: the ``job`` label of the targets, and what a person calls it.
+
+    ``started`` says whether a run of this version starts it. What it does not start may be there
+    all the same: a site's own, or that of a run of AlpaSim.
+    """
 
     job: str
     title: str
+    started: bool = True
+
+    @property
+    def absence(self) -> str:
+        """Why a run has no target of it."""
+        if self.started:
+            return f"no {self.title} in this run (no target of job {self.job})"
+        return f"not in this version of rolltop, which starts no {self.title}"
 
 
 WORKER = Source("alpasim-runtime-worker", "runtime worker")
-PROCESS = Source("alpasim-process", "process exporter")
-NODE = Source("alpasim-node", "node exporter")
-GPU = Source("alpasim-dcgm", "GPU exporter")
+PROCESS = Source("alpasim-process", "process exporter", started=False)
+NODE = Source("alpasim-node", "node exporter", started=False)
+GPU = Source("alpasim-dcgm", "GPU exporter", started=False)
 SOURCES = (WORKER, PROCESS, NODE, GPU)
 """All sources that a run can have, each a job of its own."""
 ANY = Source("", "target")

@@ -140,7 +140,7 @@ def _source_reason(
     if jobs is None or not source.job:
         return None
     if source.job not in jobs:
-        return f"no {source.title} in this run (no target of job {source.job})"
+        return source.absence
     if not jobs[source.job]:
         never = f"the {source.title} never answered a scrape (job {source.job})"
         return silent.get(source.job, never)

@@ -178,6 +178,7 @@ def ask_load(
         methods=_methods(risen),
         worker_work=_loop_work(reader, window, busy, missing),
         cpu=_cpu(reader, window, busy),
+        step_s=_step_duration(risen),
     )
 
 
@@ -227,6 +228,15 @@ def _methods(
     seconds = risen("alpasim_rpc_duration_seconds_sum", by)
     calls = risen("alpasim_rpc_duration_seconds_count", by)
     return tuple(MethodLoad(key[0], key[1], n, seconds.get(key, 0.0)) for key, n in calls.items())
+
+
+def _step_duration(risen: Callable[[str, str], dict[tuple[str, ...], float]]) -> float | None:
+    """Return the mean duration of a step, seconds."""
+    seconds, steps = (
+        sum(risen(f"alpasim_step_duration_seconds_{part}", "job").values())
+        for part in ("sum", "count")
+    )
+    return seconds / steps if steps > 0 else None
 
 
 def _loop_work(

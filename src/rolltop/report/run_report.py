@@ -244,7 +244,7 @@ def _name_missing(
     if "up" not in reasons:
         for source in SOURCES:
             if source.job not in scrapes.jobs:
-                reasons[source.title] = f"not in this run (no target of job {source.job})"
+                reasons[source.title] = source.absence
             elif not scrapes.jobs[source.job]:
                 reasons[source.title] = f"never answered a scrape (job {source.job})"
         for job, address in scrapes.silent:

@@ -82,6 +82,14 @@ def p95_so_far(series: str, *, by: str = "") -> str:
     return f"histogram_quantile(0.95, {so_far(f'{series}_bucket', by=labels)})"
 
 
+def at_most(value: str, bound: str) -> str:
+    """Return a value without labels, or ``bound`` where it lies above that; as it is without one.
+
+    A percentile is drawn between two bounds of a bucket: it may lie above all that was observed.
+    """
+    return f"({value} < {bound}) or ({bound} < {value}) or {value}"
+
+
 def mean_by_endpoint(seconds: str) -> PanelQuery:
     """Return seconds a call over the whole run, per instance."""
     by = "service, endpoint"

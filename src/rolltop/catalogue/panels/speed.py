@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rolltop.catalogue.panel import Kind, Panel, PanelQuery, Section
 from rolltop.catalogue.panels.parts import (
-    NO_CALL,
     NO_STEP,
+    at_most,
     mean_so_far,
     p95_so_far,
     quantiles,
@@ -15,6 +15,12 @@ from rolltop.catalogue.panels.parts import (
 )
 
 _COMPLETED = 'status="completed"'
+_ROLLOUT_P95 = p95_so_far("alpasim_rollout_duration_seconds")
+_ELAPSED = "max(last_over_time(alpasim_simulation_elapsed_seconds{$run}[$range]))"
+_STEPS = f"(sum({slope('alpasim_step_duration_seconds_count')}) > 0)"
+_STEP = f"sum({slope('alpasim_step_duration_seconds_sum')}) / {_STEPS}"
+_CALLS = slope("alpasim_rpc_duration_seconds_sum")
+_OWN = f"clamp_min({_STEP} - (sum({_CALLS}) or vector(0)) / {_STEPS}, 0)"
 
 SPEED: tuple[Panel, ...] = (
     Panel(
@@ -38,8 +44,7 @@ SPEED: tuple[Panel, ...] = (
         section=Section.SPEED,
         queries=(
             PanelQuery(
-                "max(last_over_time(alpasim_simulation_elapsed_seconds{$run}[$range]))"
-                f" / ({so_far('alpasim_rollouts_total', _COMPLETED)} > 0)",
+                f"{_ELAPSED} / ({so_far('alpasim_rollouts_total', _COMPLETED)} > 0)",
                 "since the start",
             ),
         ),
@@ -61,18 +66,18 @@ SPEED: tuple[Panel, ...] = (
     ),
     Panel(
         key="step_duration",
-        title="Duration of a step",
+        title="Duration of a step, rough percentiles",
         unit="s",
         section=Section.SPEED,
         queries=quantiles("alpasim_step_duration_seconds"),
         series=("alpasim_step_duration_seconds_bucket",),
         empty_reason=NO_STEP,
         description="Over the last seconds; what a rollout waits for, again and again. "
-        + read_off(1.6, "20 ms", "2 s"),
+        + read_off(3, "5 ms", "30 s"),
     ),
     Panel(
         key="rollout_duration",
-        title="Duration of a rollout, so far",
+        title="Duration of a rollout, so far, rough percentile",
         unit="s",
         section=Section.SPEED,
         queries=(
@@ -80,31 +85,33 @@ SPEED: tuple[Panel, ...] = (
                 mean_so_far("alpasim_rollout_duration_seconds"),
                 "mean",
             ),
-            PanelQuery(
-                p95_so_far("alpasim_rollout_duration_seconds"),
-                "95th percentile",
-            ),
+            PanelQuery(at_most(_ROLLOUT_P95, _ELAPSED), "95th percentile"),
         ),
         series=("alpasim_rollout_duration_seconds_bucket",),
         empty_reason="no rollout was completed",
-        description="Completed rollouts since the start. " + read_off(1.6, "1 s", "600 s"),
+        description="Completed rollouts since the start; their `result.json` have it exactly. "
+        + read_off(1.6, "1 s", "600 s"),
     ),
     Panel(
         key="step_time",
-        title="Where a step's time goes",
-        unit="s of calls per step",
+        title="Where a step's time goes (calls may overlap)",
+        unit="s per step",
         section=Section.SPEED,
         kind=Kind.STACK,
         queries=(
             PanelQuery(
-                f"sum by (service) ({slope('alpasim_rpc_duration_seconds_sum')})"
-                " / on() group_left()"
-                f" (sum({slope('alpasim_step_duration_seconds_count')}) > 0)",
+                f"sum by (service) ({_CALLS}) / on() group_left() {_STEPS}",
                 "{service}",
             ),
+            PanelQuery(
+                f'label_replace({_OWN}, "service", "runtime", "", "")',
+                "in worker and waiting",
+            ),
         ),
-        series=("alpasim_rpc_duration_seconds_sum", "alpasim_step_duration_seconds_count"),
-        empty_reason=NO_CALL,
-        description="Calls that run side by side count each, so the sum may exceed the step.",
+        series=("alpasim_step_duration_seconds_sum", "alpasim_step_duration_seconds_count"),
+        empty_reason=NO_STEP,
+        description="The mean step: its calls, and the rest, which the worker works or waits. "
+        "Calls that run side by side count each: their sum may exceed the step, and leaves no rest "
+        "then.",
     ),
 )
