@@ -54,6 +54,20 @@ def test_no_arguments_ask_for_the_help(capsys):
     assert bare == capsys.readouterr()
 
 
+def test_the_help_is_whole_in_80_columns_with_examples_and_the_way_to_the_docs(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_command_line(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert "..." not in said.partition("Commands:")[2]
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert "\n    rolltop run sim=tiny" in said
+    assert "\n    rolltop open latest" in said
+    page = next(word for word in said.split() if word.endswith(".md."))[:-1]
+    assert (Path(__file__).parents[2] / page).is_file()
+
+
 @pytest.mark.parametrize(
     ("output", "words"),
     [

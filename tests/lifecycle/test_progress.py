@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rolltop.lifecycle.progress import (
+    Pace,
     PlainProgress,
     RunStatus,
     TerminalProgress,
     describe,
     format_duration,
     make_progress,
+    pace_of,
     time_left_s,
 )
 from rolltop.model.run import RolloutCounts
@@ -26,7 +28,7 @@ def _status(completed: int, elapsed_s: float, requested: int = 12, **fields: obj
 
 
 def test_describe_names_only_what_is_known() -> None:
-    assert describe(_status(0, 3.0)) == "0/12 rollouts"
+    assert describe(_status(0, 3.0)) == "0/12 rollouts · first rollouts under way"
     text = describe(_status(4, 20.0, left_s=40.0, busiest="renderer", busiest_queue=3.0))
     assert text == "4/12 rollouts · 5.0 s/rollout · renderer queue 3 · about 40 s left"
 
@@ -51,7 +53,18 @@ def _left(ends_s: list[float], now_s: float, requested: int, at_once: int) -> fl
 
 def test_no_time_left_is_said_before_a_rollout_has_ended() -> None:
     assert _left([], 50.0, requested=8, at_once=4) is None
-    assert describe(_status(0, 50.0)) == "0/12 rollouts"
+    assert describe(_status(0, 50.0)) == "0/12 rollouts · first rollouts under way"
+
+
+def test_the_time_left_stands_beside_what_it_is_reckoned_from() -> None:
+    ends_s = [10.0] * 6 + [21.0, 21.5, 22.0, 23.0, 24.0, 25.5, 30.0, 30.5]
+    pace = pace_of(ends_s[-12:], n_ended=14, at_once=12)
+    assert pace == Pace(12, sum(ends_s[-12:]) / 14)
+    left_s = time_left_s(ends_s[-12:], n_ended=14, n_left=22, at_once=12, elapsed_s=30.8)
+    text = describe(_status(14, 30.8, 36, left_s=left_s, pace=pace))
+    assert text == "14/36 rollouts · 2.2 s/rollout · about 29 s left (12 at once, 17 s each)"
+    text = describe(_status(33, 70.0, 36, left_s=8.0, pace=Pace(12, 9.96)))
+    assert text.endswith("about 8 s left (3 at once, 10.0 s each)")
 
 
 def test_in_waves_the_time_left_is_that_of_the_waves_left() -> None:

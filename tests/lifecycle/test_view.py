@@ -316,11 +316,19 @@ def test_open_prints_addresses_for_people(finished, copies):
     with opened(finished, read=str, arguments=()) as (process, first):
         assert str(finished.data) in first
         assert "2023-11-14 22:13:20 to 22:23:20 UTC" in first
-        graphs, api, last = (process.stdout.readline() for _ in range(3))
-        assert "/graph?g0.expr=" in graphs
+        page, api = (process.stdout.readline() for _ in range(2))
+        assert page.startswith("  page    http://127.0.0.1:")
+        assert "/graph?g0.expr=up&" in page
+        said = list(iter(process.stdout.readline, "Ctrl-C ends it.\n"))
+        assert said[0] == "Queries worth asking:\n"
+        titles, queries = said[1::2], said[2::2]
+        assert all(title.startswith("  ") and title.endswith(":\n") for title in titles)
+        assert {query.strip() for query in queries} <= {g.expr for g in (*GRAPHS, ANYTHING)}
         with urlopen(api.split()[1], timeout=30) as reply:  # noqa: S310 (our own address)
             assert json.load(reply)["status"] == "success"
-        assert last == "Ctrl-C ends it.\n"
+        with Prometheus(api.split()[1].partition("/api")[0]) as client:
+            for query in queries:
+                client.query(query.strip())
 
 
 def test_open_says_that_pages_are_missing(finished, copies):

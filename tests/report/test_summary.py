@@ -251,7 +251,7 @@ def test_the_end_of_a_failed_run_names_the_process() -> None:
     )
     lines = render_text_summary(made)
 
-    assert lines[0] == "rollouts  2 of 12 completed, 1 failed attempt (out of memory)"
+    assert lines[0] == "rollouts  2 of 12 completed, 1 failed attempt; outcome: out of memory"
     assert lines[2] == "busiest   unknown: not measured in this run"
     assert lines[3] == "failure   renderer-0: was killed by SIGKILL (9)"
     assert lines[4] == "plot      none: there was no telemetry"

@@ -73,4 +73,4 @@ def _state(one: Dependency) -> str:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("deps")(deps)
+    app.command("deps", short_help="Say which programs are used, and get what is missing.")(deps)

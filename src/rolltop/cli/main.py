@@ -17,8 +17,17 @@ from rolltop.cli.places import cure, describe
 from rolltop.errors import RolltopError
 from rolltop.model.run import ExitStatus
 
+_EPILOG = """\b
+Examples:
+  rolltop run sim=tiny runtime.rollouts=12
+  rolltop open latest
+
+Documentation: docs/ in the source of rolltop; begin with docs/tutorial/first-run.md.
+"""
+
 app = typer.Typer(
     name="rolltop",
+    epilog=_EPILOG,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

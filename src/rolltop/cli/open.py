@@ -51,10 +51,19 @@ def open_run(
 
 @dataclass(frozen=True)
 class Opened:
-    """What is printed once the server is ready; ``graph`` is None where it has no pages."""
+    """What is printed once the server is ready.
+
+    Attributes:
+        view: The server.
+        graph: The address of a page with all queries in it; None where the server has no pages.
+        page: The address of the same page with the run's time and the shortest query.
+        queries: What is worth a look, to be pasted there: title and PromQL.
+    """
 
     view: View
     graph: str | None
+    page: str | None = None
+    queries: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> str:
         """Return one line of JSON; ``span`` is in unix seconds."""
@@ -68,24 +77,36 @@ class Opened:
         """Return lines for a person."""
         view = self.view
         lines = [f"Prometheus {view.binary.version} on a copy of {paths.data}{_during(view.span)}"]
-        if self.graph:
-            lines.append(f"  graphs  {self.graph}")
+        if self.page:
+            lines.append(f"  page    {self.page}")
         else:
             lines.append(
                 "  no web pages: their files are missing (rolltop deps says how to get them)"
             )
-        lines += [f"  API     {view.url}/api/v1/query?query=up", "Ctrl-C ends it."]
+        lines.append(f"  API     {view.url}/api/v1/query?query=up")
+        if self.queries:
+            lines.append("Queries worth asking:")
+        for title, promql in self.queries:
+            lines += [f"  {title}:", promql]
+        lines.append("Ctrl-C ends it.")
         return "\n".join(lines)
 
 
 def _look(view: View) -> Opened:
+    from rolltop.catalogue.questions import ANYTHING
     from rolltop.lifecycle.pages import graph_path, graph_url, graphs_of
 
+    graphs = graphs_of(view.prometheus.label_values("__name__"))
+    queries = tuple((graph.title, graph.expr) for graph in graphs)
     path = graph_path(view.prometheus)
     if path is None:
-        return Opened(view, None)
-    graphs = graphs_of(view.prometheus.label_values("__name__"))
-    return Opened(view, graph_url(view.url, path, graphs, view.span))
+        return Opened(view, None, queries=queries)
+    return Opened(
+        view,
+        graph=graph_url(view.url, path, graphs, view.span),
+        page=graph_url(view.url, path, (ANYTHING,), view.span),
+        queries=queries,
+    )
 
 
 def _during(span: tuple[float, float] | None) -> str:
@@ -123,4 +144,4 @@ def _stoppable() -> Iterator[None]:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("open")(open_run)
+    app.command("open", short_help="Look at a run's telemetry in Prometheus.")(open_run)

@@ -49,4 +49,6 @@ def plot(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plot")(plot)
+    app.command("plot", short_help="Draw the plot of a run again, also of one that was killed.")(
+        plot
+    )

@@ -137,4 +137,4 @@ def _short(path: Path) -> str:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run)
+    app.command("run", short_help="Drive a simulation and measure it.")(run)

@@ -13,7 +13,7 @@ from rolltop.launch.guard_client import GUARD
 from rolltop.lifecycle.monitoring import NAME as PROMETHEUS
 from rolltop.lifecycle.monitoring import RunPrometheus
 from rolltop.lifecycle.prepare import write_plan
-from rolltop.lifecycle.progress import RunStatus, time_left_s
+from rolltop.lifecycle.progress import Pace, RunStatus, pace_of, time_left_s
 from rolltop.lifecycle.rollouts import RolloutWatch, parse_requested
 from rolltop.model.plan import Role
 from rolltop.model.run import Failure, Outcome
@@ -239,26 +239,30 @@ class RunDriver:
         """Return the state; its clock stops with the last rollout."""
         until_s = self.rollouts.last_ended_s if counts.left == 0 else self.ended_s
         busiest = self.prometheus.busiest
+        left_s, pace = self._left_s(counts, started_s) if self.ended_s is None else (None, None)
         return RunStatus(
             counts=counts,
             elapsed_s=max(0.0, (until_s or time.time()) - started_s),
-            left_s=self._left_s(counts, started_s) if self.ended_s is None else None,
+            left_s=left_s,
+            pace=pace,
             busiest=busiest[0] if busiest else None,
             busiest_queue=busiest[1] if busiest else None,
         )
 
-    def _left_s(self, counts: RolloutCounts, started_s: float) -> float | None:
-        """Return the seconds left at the pace of the rollouts that have ended."""
+    def _left_s(self, counts: RolloutCounts, started_s: float) -> tuple[float | None, Pace | None]:
+        """Return the seconds left at the pace of the rollouts that have ended, and that pace."""
         at_once = min(counts.requested, self._run.config.topology().capacity)
         first_s = self.rollouts.first_started_s or started_s
         results = self.rollouts.results
-        return time_left_s(
-            [max(0.0, r.ended_s - first_s) for r in results[-at_once:]],
+        ends_s = [max(0.0, r.ended_s - first_s) for r in results[-at_once:]]
+        left_s = time_left_s(
+            ends_s,
             n_ended=len(results),
             n_left=counts.left,
             at_once=at_once,
             elapsed_s=time.time() - first_s,
         )
+        return left_s, pace_of(ends_s, n_ended=len(results), at_once=at_once)
 
     # -- end ----------------------------------------------------------------------------------
 

@@ -19,15 +19,25 @@ _PLAIN_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
+class Pace:
+    """What an estimate of the time left rests on: rollouts at once, and what each takes."""
+
+    at_once: int
+    each_s: float
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """The state of a run at a moment.
 
-    ``elapsed_s`` counts from the first worker's start; ``left_s`` is what :func:`time_left_s` says.
+    ``elapsed_s`` counts from the first worker's start; ``left_s`` is what :func:`time_left_s` says,
+    from ``pace``.
     """
 
     counts: RolloutCounts
     elapsed_s: float
     left_s: float | None = None
+    pace: Pace | None = None
     busiest: str | None = None
     busiest_queue: float | None = None
 
@@ -40,6 +50,15 @@ class RunStatus:
     def over(self) -> bool:
         """Whether no rollout is left."""
         return self.counts.left == 0
+
+
+def pace_of(latest_ends_s: Sequence[float], *, n_ended: int, at_once: int) -> Pace | None:
+    """Return the pace of the rollouts that ended, None while none has; arguments as below."""
+    if n_ended < 1 or not latest_ends_s:
+        return None
+    # Nothing is idle: the time that the slots spent on rollouts that ended is the sum of the
+    # latest ends, as every earlier end is the start of a rollout that ended too.
+    return Pace(at_once, sum(latest_ends_s) / n_ended)
 
 
 def time_left_s(
@@ -59,14 +78,13 @@ def time_left_s(
         at_once: Slots: rollouts that go on together.
         elapsed_s: Now, seconds from the first rollout's start.
     """
-    if n_ended < 1 or not latest_ends_s:
+    pace = pace_of(latest_ends_s, n_ended=n_ended, at_once=at_once)
+    if pace is None:
         return None
     if n_left < 1:
         return 0.0
     under_way = min(n_left, at_once)
-    # Nothing is idle: the time that the slots spent on rollouts that ended is the sum of the
-    # latest ends, as every earlier end is the start of a rollout that ended too.
-    mean_s = sum(latest_ends_s) / n_ended
+    mean_s = pace.each_s
     starts_s = [0.0] * (at_once - len(latest_ends_s)) + list(latest_ends_s)
     free_in_s = sorted(
         min(mean_s, max(0.0, start_s + mean_s - elapsed_s)) for start_s in starts_s[:under_way]
@@ -95,9 +113,15 @@ class ProgressView(Protocol):
 
 
 def describe(status: RunStatus) -> str:
-    """Return the figures of a status in one line."""
+    """Return the figures of a status in one line.
+
+    The time left is not the rollouts left times the seconds per rollout so far, which has the start
+    in it and those under way not: it stands beside what it is reckoned from.
+    """
     counts = status.counts
     parts = [f"{counts.finished}/{counts.requested} rollouts"]
+    if counts.finished == 0 and not status.over:
+        parts.append("first rollouts under way")
     if counts.abandoned:
         parts.append(f"{counts.abandoned} abandoned")
     if status.seconds_per_rollout is not None:
@@ -105,8 +129,20 @@ def describe(status: RunStatus) -> str:
     if status.busiest is not None and status.busiest_queue is not None and not status.over:
         parts.append(f"{status.busiest} queue {status.busiest_queue:.0f}")
     if status.left_s and not status.over:
-        parts.append(f"about {format_duration(status.left_s)} left")
+        parts.append(f"about {format_duration(status.left_s)} left{_reckoned(status)}")
     return " · ".join(parts)
+
+
+def _reckoned(status: RunStatus) -> str:
+    """Return what the time left is reckoned from, in brackets."""
+    if status.pace is None:
+        return ""
+    at_once = min(status.pace.at_once, status.counts.left)
+    return f" ({at_once} at once, {_seconds(status.pace.each_s)} each)"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else format_duration(seconds)  # noqa: PLR2004
 
 
 def format_duration(seconds: float) -> str:

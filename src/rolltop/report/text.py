@@ -89,7 +89,7 @@ def _rollouts_line(summary: RunSummary) -> str:
         attempts = "attempt" if counts.failed_attempts == 1 else "attempts"
         text += f", {counts.failed_attempts} failed {attempts}"
     if summary.outcome.value != "completed":
-        text += f" ({summary.outcome.value.replace('_', ' ')})"
+        text += f"; outcome: {summary.outcome.value.replace('_', ' ')}"
     return text
 
 
