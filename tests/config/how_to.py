@@ -7,6 +7,8 @@ from pathlib import Path
 
 _PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "bring-your-simulator.md"
 _TEXT = _PAGE.read_text(encoding="utf-8")
+_INSIDE = _PAGE.with_name("instrument-your-simulator.md").read_text(encoding="utf-8")
+"""The how-to on measuring it from inside: its ``worker.py`` is a program too."""
 
 
 def _files() -> dict[str, str]:
@@ -19,6 +21,11 @@ def _files() -> dict[str, str]:
 
 
 FILES = _files()
+SYNCHRONOUS = next(
+    text
+    for text in re.findall(r"```python\n(.*?)```", _INSIDE, re.DOTALL)
+    if text.startswith("# worker.py")
+)
 COMMANDS = tuple(tuple(words.split()) for words in re.findall(r"^rolltop run (.+)$", _TEXT, re.M))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIRST, SECOND = "127.0.0.1:24534", "127.0.0.1:24533"
+STEPS = PANELS_BY_KEY["step_rate"]
 CURE = "use WorkerTelemetry.from_environment(), or pass {metrics_port} to the worker"
 REASON = f"worker-0's page was expected at {FIRST} and nothing of this run answered there: {CURE}"
 
@@ -55,7 +56,7 @@ def report_of(targets: dict[str, bool], folder: Path) -> RunReport:
         n_workers=len(targets),
         counts=RolloutCounts(3, 3),
         window=Window(0, 10, 1, 9),
-        panels=[PANELS_BY_KEY["step_rate"]],
+        panels=[STEPS],
         pages={FIRST: WorkerPage("worker-0"), SECOND: WorkerPage("worker-1")},
     )
 
@@ -63,7 +64,7 @@ def report_of(targets: dict[str, bool], folder: Path) -> RunReport:
 def test_a_page_that_never_answered_is_not_a_worker_without_steps(tmp_path: Path) -> None:
     report = report_of({FIRST: False}, tmp_path)
     assert report.missing[f"runtime worker {FIRST}"] == REASON
-    assert report.panels.empty == {"Steps per second": REASON}
+    assert report.panels.empty == {STEPS.title: REASON}
     assert report.missing["bottleneck"] == "no worker's page answered"
     assert report.throughput.reason == "no worker's page answered"
     assert f"runtime worker {FIRST}" in report.lost
@@ -71,7 +72,7 @@ def test_a_page_that_never_answered_is_not_a_worker_without_steps(tmp_path: Path
 
 def test_of_several_pages_the_first_worker_is_named_in_the_panels(tmp_path: Path) -> None:
     report = report_of({SECOND: False, FIRST: False}, tmp_path)
-    assert report.panels.empty == {"Steps per second": f"{REASON} (and so for 1 more worker)"}
+    assert report.panels.empty == {STEPS.title: f"{REASON} (and so for 1 more worker)"}
     assert "worker-1" in report.missing[f"runtime worker {SECOND}"]
 
 
@@ -79,7 +80,7 @@ def test_one_silent_worker_among_others_is_named_and_costs_no_panel(tmp_path: Pa
     report = report_of({FIRST: True, SECOND: False}, tmp_path)
     assert "worker-1's page" in report.missing[f"runtime worker {SECOND}"]
     assert f"runtime worker {FIRST}" not in report.missing
-    assert report.panels.empty["Steps per second"].startswith("no worker recorded a step")
+    assert report.panels.empty[STEPS.title].startswith("no worker recorded a step")
     assert report.throughput.reason == "no worker recorded a step"
 
 
