@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from PIL import Image
 
 from rolltop.catalogue.panel import Kind
@@ -20,6 +21,7 @@ from tests.report.shapes import START_S, empty, filled, with_values
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -97,12 +99,31 @@ def test_every_panel_has_its_title_and_its_unit(figure: Figure) -> None:
         assert unit.split()[-1] == panel.unit.split()[-1] or unit in {"ms", "s"}
 
 
-def test_an_empty_panel_says_its_unit_and_why() -> None:
-    figure = build_sheet(empty("no GPU exporter in this run"), HEADER, course()).figure
+def test_the_axes_of_lines_take_nearly_all_of_their_cell() -> None:
+    sheet = build_sheet(filled(), HEADER, course())
 
-    for axes, panel in zip(figure.axes, PANELS, strict=True):
-        assert axes.get_title(loc="left") == f"{panel.title} ({panel.unit})"
-        assert [t.get_text() for t in axes.texts] == ["no GPU exporter in this run"]
+    for axes, data, (left, right) in zip(sheet.figure.axes, sheet.data, sheet.cells, strict=True):
+        share = axes.get_window_extent().width / (right - left)
+        assert data.panel.kind is Kind.BARS or share > 0.85, data.panel.key
+
+
+def test_panels_that_are_empty_for_one_reason_share_a_line_at_the_end() -> None:
+    data = filled()
+    machines = [d.panel.title for d in data if d.panel.section == "Machines"]
+    data = [
+        dataclasses.replace(d, lines=(), reason="no exporter\nat all")
+        if d.panel.title in machines
+        else d
+        for d in data
+    ]
+    sheet = build_sheet(data, HEADER, course())
+    texts = [t.get_text() for t in sheet.figure.texts]
+
+    assert texts[-2:] == ["NOTHING TO SHOW", "no exporter: " + " · ".join(machines)]
+    assert "MACHINES" not in texts
+    assert len(sheet.figure.axes) == len(data) - len(machines)
+    assert [d.panel for d in sheet.data] == [d.panel for d in data]
+    assert panel_report(sheet.data).empty == dict.fromkeys(machines, "no exporter\nat all")
 
 
 def test_a_failed_panel_shows_its_error_beside_the_others() -> None:
@@ -110,6 +131,8 @@ def test_a_failed_panel_shows_its_error_beside_the_others() -> None:
     data[3] = PanelData(data[3].panel, reason="the query failed: refused", failed=True)
     figure = build_sheet(data, HEADER, course()).figure
 
+    panel = data[3].panel
+    assert figure.axes[3].get_title(loc="left") == f"{panel.title} ({panel.unit})"
     assert [t.get_text() for t in figure.axes[3].texts] == ["the query failed: refused"]
     drawn = [axes for axes in figure.axes if axes.lines or axes.collections or axes.patches]
     assert len(drawn) == len(data) - 1
@@ -149,8 +172,8 @@ def test_a_crowd_is_counted_not_listed() -> None:
     legend = lines.get_legend()
 
     assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()][-1] == "and 55 more"
     assert len(legend.get_texts()) == 10
-    assert legend.get_title().get_text() == "and 54 more"
     assert len(lines.lines) >= 64
     bars = by_title["A call is served, mean by instance"]
     assert bars.get_yticklabels()[-1].get_text() == "and 56 smaller"
@@ -198,7 +221,7 @@ def test_counts_have_whole_ticks_only() -> None:
     assert ticks(figure.axes[0].yaxis) == ["0", "1", "2"]
 
 
-def test_max_and_min_share_a_colour_and_an_entry() -> None:
+def test_each_range_has_a_lane_of_its_own() -> None:
     values: dict[str, list[float]] = {
         "renderer max": [3, 3], "driver max": [2, 4], "renderer min": [1, 0], "driver min": [0, 1],
     }  # fmt: skip
@@ -206,10 +229,46 @@ def test_max_and_min_share_a_colour_and_an_entry() -> None:
     legend = axes.get_legend()
 
     assert legend is not None
-    assert [t.get_text() for t in legend.get_texts()] == ["thin: min", "renderer", "driver"]
-    upper, lower = axes.lines[0], axes.lines[2]
-    assert upper.get_color() == lower.get_color() == "#0072b2"
-    assert upper.get_linewidth() > lower.get_linewidth()
+    assert [t.get_text() for t in legend.get_texts()] == [
+        "renderer",
+        "driver",
+        "shaded: min to max",
+    ]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["3", "4"]
+    renderer, driver = (band.get_datalim(axes.transData) for band in axes.collections)
+    assert (renderer.y0, renderer.y1) == pytest.approx((1.0, 1.8))
+    assert (driver.y0, driver.y1) == pytest.approx((0.0, 0.8))
+    assert axes.get_ylabel() == "calls, each from 0"
+
+
+def test_half_a_range_is_a_line() -> None:
+    values: dict[str, list[float]] = {"renderer max": [3, 3], "driver max": [2, 4]}
+    (axes,) = build_sheet(lined("queue_depth", values), HEADER, course(1)).figure.axes
+
+    assert len(axes.lines) == 2
+    assert not axes.collections
+
+
+def test_the_largest_ranges_have_a_lane() -> None:
+    values = {f"s{i} {end}": [float(i)] * 2 for i in range(1, 10) for end in ("max", "min")}
+    (axes,) = build_sheet(lined("queue_depth", values), HEADER, course(1)).figure.axes
+
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["9", "8", "7", "6", "5", "4"]
+
+
+def test_mean_and_median_differ_in_dashes_and_in_lightness() -> None:
+    values = {"mean": [1.0, 2.0], "median": [1.0, 2.0], "95th percentile": [3.0, 3.0]}
+    data = lined("step_duration", values)
+    (axes,) = build_sheet(data, HEADER, course(1)).figure.axes
+    mean, median, _ = axes.lines
+
+    assert (mean.get_linestyle(), median.get_linestyle()) == ("-", "--")
+    greys = sorted(0.3 * r + 0.59 * g + 0.11 * b for r, g, b in map(to_rgb, colours_of(axes)))
+    assert min(np.diff(greys)) > 0.15
+
+
+def colours_of(axes: Axes) -> list[str]:
+    return [str(line.get_color()) for line in axes.lines]
 
 
 def test_a_value_alone_is_seen() -> None:
@@ -220,22 +279,35 @@ def test_a_value_alone_is_seen() -> None:
     assert axes.lines[0].get_markevery() == [1]
 
 
-def test_a_peak_at_the_start_is_cut_off_and_said_so() -> None:
-    start = [4.0, 3.0, *np.full(30, 0.5)]
-    later = [*np.full(30, 0.5), 4.0, 0.5]
-    key = "rpc_mean"
-    ceilings: list[float] = []
-    legends: list[list[str]] = []
-    for values in (start, later):
-        data = [d for d in with_values(values) if d.panel.key == key]
-        (axes,) = build_sheet(data, HEADER, course(32)).figure.axes
-        legend = axes.get_legend()
-        assert legend is not None
-        ceilings.append(axes.get_ylim()[1])
-        legends.append([text.get_text() for text in legend.get_texts()])
+def top_and_words(values: list[float]) -> tuple[float, list[str]]:
+    (data,) = (d for d in with_values(values) if d.panel.key == "rpc_mean")
+    (axes,) = build_sheet([data], HEADER, course(32)).figure.axes
+    return axes.get_ylim()[1], [text.get_text() for text in axes.texts]
 
-    assert ceilings == pytest.approx([0.54, 4.32])
-    assert legends == [["starts with 4", "renderer"], ["renderer"]]
+
+def test_a_peak_at_the_start_is_cut_off_and_said_so_beside_it() -> None:
+    cut = top_and_words([4.0, 3.0, *np.full(30, 0.5)])
+    assert cut == (pytest.approx(0.625), ["↑ 4 at 0 s, cut off: the rest would be flat"])
+
+    assert top_and_words([*np.full(30, 0.5), 4.0, 0.5]) == (pytest.approx(4.32), [])
+
+
+def test_peaks_are_not_cut_off_where_there_is_no_level_beside_them() -> None:
+    spikes = [4.0, *np.zeros(15), 0.5, *np.zeros(15)]
+
+    assert top_and_words(spikes) == (pytest.approx(4.32), [])
+
+
+def test_the_words_on_a_late_peak_stay_within_their_axes() -> None:
+    late = [*np.full(24, np.nan), 4.0, *np.full(7, 0.5)]
+    (data,) = (d for d in with_values(late) if d.panel.key == "rpc_mean")
+    line = data.lines[0]
+    begun = dataclasses.replace(line, t_s=line.t_s[24:], values=line.values[24:])
+    figure = build_sheet([dataclasses.replace(data, lines=(begun,))], HEADER, course(32)).figure
+    (axes,) = figure.axes
+    figure.draw_without_rendering()
+
+    assert axes.texts[0].get_window_extent().x1 <= axes.get_window_extent().x1 + 1
 
 
 @pytest.mark.parametrize(

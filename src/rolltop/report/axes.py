@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.font_manager import FontProperties
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from rolltop.catalogue.panel import Kind
 from rolltop.report import style
+from rolltop.report.fit import DPI, fitted, width
+from rolltop.report.lanes import bands, draw_lanes
+from rolltop.report.legend import ROW
+from rolltop.report.style import SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from numpy.typing import NDArray
 
     from rolltop.report.collect import PanelData, PanelLine
     from rolltop.report.course import Course
+    from rolltop.report.legend import Legend
 
-LEGENDS = 10
-"""Entries of a legend; the rest is counted."""
-MAX, MIN = " max", " min"
-"""How the legends of the two ends of one range end."""
 BARS = 8
 """Bars of a panel; the rest is counted."""
 BAR_CHARS = 40
@@ -37,34 +33,43 @@ START = 0.2
 """Share of a panel's time that is its start."""
 PEAK = 2.5
 """How many times the rest a peak at the start has to be to be cut off."""
-SIZE = 8.0
-"""Points of the smallest text."""
+ROOM, CUT_ROOM = 1.08, 1.25
+"""How many times the largest value that is shown the axis goes, above all with words on top."""
+LEVEL = 0.25
+"""Share of its largest value that the median of a level has, at the least."""
+SAID = 0.85
+"""Share of the axis above which a line would run through what is said of it."""
 LETTER = 0.07
 """Inches that a letter of that size takes, at the most, in the mean of a word."""
 TITLE = 10.0
 SMALL_TITLE = 9.0
-"""Points of a title, and of one that would reach over the legend's column."""
-LEGEND_HANDLE = 0.33
-"""Inches of a legend that are not its text."""
-WIDEST = 1.15
-"""Width of the widest letter as a share of the text's size: what is short need not be measured."""
+"""Points of a title, and of one that has no room otherwise."""
 BELOW = 0.3
 BESIDE = 0.5
 """Inches from the axes to the middle of their label."""
 
 
-def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colours) -> None:
+def draw_panel(
+    axes: Axes,
+    data: PanelData,
+    course: Course,
+    colours: style.Colours,
+    legend: Legend,
+    *,
+    above: int,
+) -> None:
     """Draw one panel.
 
     Title and label have fixed places: to let matplotlib find them costs as much as the rest.
+    Between title and axes there is room for ``above`` rows of a legend.
     """
     axes.margins(0)
     if data.empty:
-        _draw_title(axes, f"{data.panel.title} ({data.panel.unit})")
+        _draw_title(axes, f"{data.panel.title} ({data.panel.unit})", above)
         _draw_reason(axes, data)
         return
     bars = data.panel.kind is Kind.BARS
-    _draw_title(axes, data.panel.title, bars_from(data) - style.LEFT if bars else 0.0)
+    _draw_title(axes, data.panel.title, above, bars_from(data) - style.LEFT if bars else 0.0)
     _draw_frame(axes)
     factor, unit = style.scaled(data.panel.unit, _largest(data))
     if bars:
@@ -72,21 +77,28 @@ def draw_panel(axes: Axes, data: PanelData, course: Course, colours: style.Colou
         axes.set_xlabel(unit, fontsize=SIZE, color=style.MUTED)
         axes.xaxis.set_label_coords(0.5, _inches(axes, -BELOW, "y"))
         return
-    axes.set_ylabel(unit, fontsize=SIZE, color=style.MUTED)
     axes.yaxis.set_label_coords(_inches(axes, -BESIDE, "x"), 0.5)
-    if data.panel.kind is Kind.STACK:
-        entries = _draw_stack(axes, data.lines, course, factor, colours)
-    else:
-        entries = _draw_lines(axes, data.lines, course, factor, colours)
-    entries += [
-        (axes.axhline(t.value * factor, color=style.MUTED, lw=0.8, ls=(0, (4, 3))), t.label)
-        for t in data.panel.thresholds
-    ]
     _draw_time(axes, course)
-    peak = _draw_values(axes, data, factor)
-    if peak is not None:
-        entries.insert(0, (Line2D([], [], lw=0), f"starts with {style.number(peak)}"))
-    _draw_legend(axes, entries)
+    ranges = bands(data.lines) if data.panel.kind is Kind.LINES else []
+    if ranges:
+        draw_lanes(axes, ranges, course, factor, colours)
+        unit += ", each from 0"
+    else:
+        _draw_course(axes, data, course, factor, colours)
+    axes.set_ylabel(unit, fontsize=SIZE, color=style.MUTED)
+    legend.draw(axes, colours)
+
+
+def _draw_course(
+    axes: Axes, data: PanelData, course: Course, factor: float, colours: style.Colours
+) -> None:
+    """Draw lines or a stack, with the thresholds, on one value axis."""
+    draw = _draw_stack if data.panel.kind is Kind.STACK else _draw_lines
+    draw(axes, data.lines, course, factor, colours)
+    pen = style.LEVEL_PEN
+    for threshold in data.panel.thresholds:
+        axes.axhline(threshold.value * factor, color=style.MUTED, lw=pen.width, ls=pen.dashes)
+    _draw_values(axes, data, course, factor)
 
 
 def bars_from(data: PanelData) -> float:
@@ -95,38 +107,16 @@ def bars_from(data: PanelData) -> float:
     return max(style.LEFT, 0.25 + LETTER * max(longest, len("and 99 smaller")))
 
 
-def _draw_title(axes: Axes, text: str, outside: float = 0.0) -> None:
-    """Draw the title from ``outside`` inches to the left of the axes on."""
+def _draw_title(axes: Axes, text: str, above: int, outside: float = 0.0) -> None:
+    """Draw the title over ``above`` rows, from ``outside`` inches to the left of the axes on."""
     x = -_inches(axes, outside, "x")
-    room = axes.get_window_extent().width / axes.figure.dpi + outside
-    size = TITLE if _width(axes, text, TITLE, bold=True) <= room else SMALL_TITLE
+    room = axes.get_window_extent().width / DPI + outside
+    size = TITLE if width(text, TITLE, bold=True) <= room else SMALL_TITLE
     axes.set_title(
-        _fitted(axes, text, room, size, bold=True),
-        loc="left", x=x, y=1.0, pad=5, fontsize=size, fontweight="bold", color=style.INK,
+        fitted(text, room, size, bold=True),
+        loc="left", x=x, y=1.0, pad=5 + 72 * ROW * above, fontsize=size, fontweight="bold",
+        color=style.INK,
     )  # fmt: skip
-
-
-def _width(axes: Axes, text: str, size: float, *, bold: bool = False) -> float:
-    """Return the inches that a text takes on the axes' canvas; ``size`` in points."""
-    font = FontProperties(family=mpl.rcParams["font.family"], size=size)
-    font.set_weight("bold" if bold else "normal")
-    canvas = cast("FigureCanvasAgg", axes.figure.canvas)
-    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
-    width, _, _ = renderer.get_text_width_height_descent(text, font, ismath=False)
-    return float(width / axes.figure.dpi)
-
-
-def _fitted(axes: Axes, text: str, inches: float, size: float, *, bold: bool = False) -> str:
-    """Return the text, or as much of it as has room in ``inches``, with an ellipsis."""
-    widest = len(text) * WIDEST * size / 72
-    if widest <= inches or _width(axes, text, size, bold=bold) <= inches:
-        return text
-    fits, over = 0, len(text)
-    while over - fits > 1:
-        middle = (fits + over) // 2
-        wide = _width(axes, text[:middle] + "…", size, bold=bold) > inches
-        fits, over = (fits, middle) if wide else (middle, over)
-    return text[:fits] + "…"
 
 
 def _inches(axes: Axes, inches: float, along: str) -> float:
@@ -175,42 +165,20 @@ def _draw_lines(
     course: Course,
     factor: float,
     colours: style.Colours,
-) -> list[tuple[Artist, str]]:
-    """Draw lines; the first ones of the legend are the largest where there are too many."""
-    entries: list[tuple[Artist, str]] = []
-    named: list[PanelLine] = []
-    ranges = {line.legend.removesuffix(MIN) for line in lines if line.legend.endswith(MIN)}
+) -> None:
     for line in lines:
-        lower = line.legend.endswith(MIN)
-        retried = line.legend.endswith(" retried")
-        (drawn,) = axes.plot(
+        pen = style.pen(line.legend)
+        axes.plot(
             line.t_s - course.start_s,
             line.values * factor,
             color=colours.of(line.colour_key),
-            lw=0.9 if lower or retried else 1.6,
-            ls=(0, (2, 1.5)) if retried else "-",
-            alpha=0.5 if lower else None,
+            lw=pen.width,
+            ls=pen.dashes,
             solid_capstyle="round",
             marker="o",
             markersize=3.5,
-            markevery=_alone(line.values),
+            markevery=style.alone(line.values),
         )
-        if not lower:
-            name = line.legend.removesuffix(MAX)
-            entries.append((drawn, name if name in ranges else line.legend))
-            named.append(line)
-    if len(entries) > LEGENDS:
-        order = np.argsort([-_mean(line.values) for line in named], kind="stable")
-        entries = [entries[i] for i in order]
-    if ranges:
-        entries.insert(0, (Line2D([], [], lw=0.9, color=style.MUTED, alpha=0.5), "thin: min"))
-    return entries
-
-
-def _alone(values: NDArray[np.float64]) -> list[int]:
-    """Return the indices of the values without one beside them: a line would not show them."""
-    known = np.concatenate([[False], np.isfinite(values), [False]])
-    return [int(i) for i in np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])]
 
 
 def _draw_stack(
@@ -219,21 +187,20 @@ def _draw_stack(
     course: Course,
     factor: float,
     colours: style.Colours,
-) -> list[tuple[Artist, str]]:
-    """Draw series on top of each other; the legend reads from the top down."""
+) -> None:
+    """Draw series on top of each other."""
     grid = np.unique(np.concatenate([line.t_s for line in lines]))
     layers = np.vstack([_on_grid(line, grid) for line in lines]) * factor
     if grid.size == 1:  # an area of one instant has no width
         grid = grid + 0.01 * course.span_s * np.array([-1.0, 1.0])
         layers = np.repeat(layers, 2, axis=1)
-    drawn = axes.stackplot(
+    axes.stackplot(
         grid - course.start_s,
         layers,
         colors=[colours.of(line.colour_key) for line in lines],
         linewidth=0.4,
         edgecolor="white",
     )
-    return [(d, line.legend) for d, line in reversed(list(zip(drawn, lines, strict=True)))]
 
 
 def _draw_bars(axes: Axes, data: PanelData, factor: float, colours: style.Colours) -> None:
@@ -242,7 +209,7 @@ def _draw_bars(axes: Axes, data: PanelData, factor: float, colours: style.Colour
     shown = ranked[:BARS]
     values = [float(line.values[-1]) * factor for line in shown]
     room = bars_from(data) - 0.12
-    labels = [_fitted(axes, _shortened(d.legend, BAR_CHARS), room, SIZE) for d in shown]
+    labels = [fitted(_shortened(d.legend, BAR_CHARS), room, SIZE) for d in shown]
     rows = np.arange(len(shown))
     axes.barh(rows, values, height=0.66, color=[colours.of(line.colour_key) for line in shown])
     if len(ranked) > BARS:
@@ -274,53 +241,57 @@ def _draw_time(axes: Axes, course: Course) -> None:
     axes.grid(visible=True, color=style.GRID, lw=0.6)
 
 
-def _draw_values(axes: Axes, data: PanelData, factor: float) -> float | None:
+def _draw_values(axes: Axes, data: PanelData, course: Course, factor: float) -> None:
     """Draw the value axis from zero: a small change must not look like a large one.
 
     A peak at the very start, of first calls that are slow, would press the rest flat: it is cut
-    off, and returned, in the axis' unit, so that it is said.
+    off, and said where it is.
     """
-    first, rest = _start_and_rest(data)
-    peak = max(first, rest)
-    cut = first > PEAK * rest > 0
-    top = (rest if cut else peak) * factor * 1.08
+    t_s, height, split = _heights(data)
+    start, rest = height[:split], height[split:]
+    cut = _is_cut(start, rest)
+    top = factor * float(CUT_ROOM * rest.max() if cut else ROOM * height.max())
     top = max((data.panel.y_max or 0.0) * factor, top)
     axes.set_ylim(0, _end(top, data.panel.unit))
     axes.yaxis.set_major_locator(_few(data.panel.unit, zero=top <= 0))
     axes.yaxis.set_major_formatter(lambda value, _: style.number(value))
-    return first * factor if cut else None
+    if cut:
+        peak = int(start.argmax())
+        _say_cut(axes, t_s - course.start_s, height * factor, peak, top)
 
 
-def _start_and_rest(data: PanelData) -> tuple[float, float]:
-    """Return the largest value at the start and after it, of lines or of their stack."""
+def _heights(data: PanelData) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Return times (n,), the largest value at each, of lines or their stack, and the start's n."""
     grid = np.unique(np.concatenate([line.t_s for line in data.lines]))
     layers = np.vstack([_on_grid(line, grid) for line in data.lines])
     height = layers.sum(axis=0) if data.panel.kind is Kind.STACK else layers.max(axis=0)
     split = int(np.searchsorted(grid, grid[0] + START * (grid[-1] - grid[0]), side="right"))
-    return float(height[:split].max()), float(height[split:].max(initial=0.0))
+    return grid, height, split
 
 
-def _draw_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
-    """Draw the legend beside the axes, where it covers nothing."""
-    shown = list(entries[:LEGENDS])
-    legend = axes.legend(
-        [artist for artist, _ in shown],
-        [_fitted(axes, text, style.LEGEND - LEGEND_HANDLE, SIZE) for _, text in shown],
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.03),
-        borderaxespad=0,
-        frameon=False,
-        fontsize=SIZE,
-        labelcolor=style.INK,
-        handlelength=1.3,
-        markerscale=0,
-        handletextpad=0.5,
-        labelspacing=0.22,
-        title=f"and {len(entries) - LEGENDS} more" if len(entries) > LEGENDS else None,
-        title_fontsize=SIZE,
-        alignment="left",
-    )
-    legend.get_title().set_color(style.MUTED)
+def _is_cut(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
+    """Return whether a peak at the start is cut off: the rest is a level, and would be flat.
+
+    Where the rest is but peaks itself, as of garbage collections, all of them are to be seen.
+    """
+    if rest.size == 0 or start.max() <= PEAK * rest.max():
+        return False
+    return bool(np.median(rest) >= LEVEL * rest.max() > 0)
+
+
+def _say_cut(
+    axes: Axes, t_s: NDArray[np.float64], height: NDArray[np.float64], peak: int, top: float
+) -> None:
+    """Say beside the line that is cut off how high it goes, when, and why it is cut."""
+    low = np.flatnonzero(height[peak:] < SAID * top)
+    beside = peak + int(low[0]) if low.size else peak
+    text = f"↑ {style.number(height[peak])} at {t_s[peak]:.0f} s, cut off: the rest would be flat"
+    inch = axes.get_xlim()[1] * _inches(axes, 1.0, "x")
+    x = min(t_s[beside] + 0.06 * inch, axes.get_xlim()[1] - width(text, SIZE) * inch)
+    axes.text(
+        x, top, text, va="top", fontsize=SIZE, color=style.INK,
+        bbox={"facecolor": "white", "alpha": 0.8, "lw": 0, "pad": 1},
+    )  # fmt: skip
 
 
 def _end(largest: float, unit: str) -> float:
@@ -347,11 +318,6 @@ def _on_grid(line: PanelLine, grid: NDArray[np.float64]) -> NDArray[np.float64]:
 def _largest(data: PanelData) -> float:
     """Return the largest value that will be seen, in the panel's own unit."""
     return float(max(np.nanmax(np.where(np.isfinite(d.values), d.values, 0)) for d in data.lines))
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if finite.size else 0.0
 
 
 def _shortened(text: str, chars: int) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
 INK = "#1b1f24"
 MUTED = "#6a737d"
@@ -14,13 +19,15 @@ WARM_UP = "#eceff3"
 EMPTY = "#f7f8fa"
 FAULT = "#b3261e"
 
+SIZE = 8.0
+"""Points of the smallest text."""
 LEFT = 0.68
 """Inches from the begin of a cell to its axes."""
-LEGEND = 1.75
+RIGHT = 0.25
 """Inches from the end of the axes to the end of their cell."""
 
 _DARK = "#2f363d"
-_MIDDLE = "#6e7781"
+_VIOLET = "#7a4fc4"
 _LIGHT = "#a8b1bb"
 _FIXED = {
     "renderer": "#0072b2",
@@ -33,7 +40,7 @@ _FIXED = {
     "failed attempts": FAULT,
     "abandoned": "#7a3b8f",
     "mean": _DARK,
-    "median": _MIDDLE,
+    "median": _VIOLET,
     "95th percentile": _LIGHT,
     "work": _DARK,
     "poll": _LIGHT,
@@ -51,6 +58,42 @@ _WORKERS = (
     "#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#e5c100",
 )  # fmt: skip
 """Steps of viridis, the last one darker, for things that are counted: workers, GPUs."""
+
+LEVEL = ""
+"""The name, of no series, whose colour a threshold has."""
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How a line is drawn: its width in points, and its dashes as matplotlib takes them."""
+
+    width: float = 1.6
+    dashes: str | tuple[float, tuple[float, ...]] = "-"
+
+
+PEN = Pen()
+LEVEL_PEN = Pen(0.8, (0, (4, 3)))
+_MEDIAN_PEN = Pen(1.6, (0, (3, 1.3)))
+_RETRIED_PEN = Pen(0.9, (0, (2, 1.5)))
+
+
+def pen(legend: str) -> Pen:
+    """Return how the line of a legend is drawn: what lies close to another differs in dashes."""
+    if legend == "median":
+        return _MEDIAN_PEN
+    return _RETRIED_PEN if legend.endswith(" retried") else PEN
+
+
+def alone(values: NDArray[np.float64]) -> list[int]:
+    """Return the indices of the values without one beside them: a line would not show them."""
+    known = np.concatenate([[False], np.isfinite(values), [False]])
+    return [int(i) for i in np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])]
+
+
+def mean(values: NDArray[np.float64]) -> float:
+    """Return the mean of the values that are finite, 0 where none is."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else 0.0
 
 
 class Colours:
