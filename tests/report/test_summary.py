@@ -230,15 +230,32 @@ def test_the_end_of_a_run_in_a_few_lines() -> None:
     ]
 
 
-def test_the_end_of_a_run_names_the_worker_whose_page_did_not_answer() -> None:
+@pytest.mark.parametrize(
+    ("n_silent", "said"),
+    [
+        (0, []),
+        (1, ["missing   worker-0's page: why"]),
+        (2, ["missing   worker-0's page: why", "          worker-1's page: why"]),
+        (
+            4,
+            [
+                "missing   worker-0's page: why",
+                "          worker-1's page: why (and so for 2 more workers)",
+            ],
+        ),
+    ],
+)
+def test_the_end_of_a_run_names_the_workers_whose_pages_did_not_answer(
+    n_silent: int, said: list[str]
+) -> None:
     known = dict.fromkeys(("bottleneck", "runtime worker"), "not known")
-    silent = {"runtime worker 127.0.0.1:1": "worker-0's page: why", "runtime worker b:2": "other"}
     made = summary()
+    silent = {f"runtime worker 127.0.0.1:{n}": f"worker-{n}'s page: why" for n in range(n_silent)}
     telemetry = made.telemetry.model_copy(update={"missing": known | silent})
     lines = render_text_summary(made.model_copy(update={"telemetry": telemetry}))
 
-    assert "missing   worker-0's page: why (and so for 1 more worker)" in lines
-    assert not [line for line in render_text_summary(made) if line.startswith("missing")]
+    assert lines[3 : 3 + len(said)] == said
+    assert lines[3 + len(said)].startswith("plot ")
 
 
 def test_the_end_of_a_failed_run_names_the_process() -> None:

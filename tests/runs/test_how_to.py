@@ -60,7 +60,7 @@ def test_a_worker_with_a_page_elsewhere_is_named_with_what_helps(start_run, tmp_
         assert reason.startswith(f"worker-{number}'s page was expected at 127.0.0.1:")
         assert f"no telemetry page at 127.0.0.1:{port}: " in reason
         assert reason.endswith("or pass {metrics_port} to the worker")
-    assert f"missing   {pages[0]} (and so for 1 more worker)" in ended.out
+    assert f"missing   {pages[0]}\n          {pages[1]}\n" in ended.out
     assert ended.summary["panels"]["empty"][PANELS_BY_KEY["step_rate"].title].startswith(pages[0])
     assert "no worker recorded a step" not in ended.out
 

@@ -215,8 +215,7 @@ async def start(module: str, *words: str) -> asyncio.subprocess.Process:
 
 def words_of(said: argparse.Namespace) -> list[str]:
     """The command line of a worker's arguments."""
-    words = [w for k, v in vars(said).items() for w in (f"--{k.replace('_', '-')}", str(v))]
-    return words
+    return [w for k, v in vars(said).items() for w in (f"--{k.replace('_', '-')}", str(v))]
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def _panels(
         window_s=resolution.window_s,
         jobs=scrapes.jobs or None,
         intervals_s=scrapes.intervals_s,
-        silent={WORKER.job: in_one(silent)} if silent else None,
+        silent={WORKER.job: in_one(silent.values())} if silent else None,
     )
 
 

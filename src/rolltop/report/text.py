@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _TAIL = 10
 """Last lines of a log that are shown; ``summary.json`` has more of them."""
 _INDENT = " " * 10
+_SILENT = 2
+"""Workers whose pages are told of; the others are counted."""
 
 
 def throughput_line(estimate: ThroughputEstimate) -> str:
@@ -53,19 +55,23 @@ def render_text_summary(
     estimate = ThroughputEstimate(**summary.seconds_per_rollout.model_dump())
     lines.append(f"speed     {throughput_line(estimate)}")
     lines.append(f"busiest   {_bottleneck_line(summary)}")
-    silent = {
-        name: reason
-        for name, reason in summary.telemetry.missing.items()
-        if name.startswith(f"{WORKER.title} ")
-    }
-    if silent:
-        lines.append(f"missing   {in_one(silent)}")
+    lines.extend(_missing_lines(summary))
     if summary.failure is not None:
         lines.extend(_failure_lines(summary.failure, failure_log))
     lines.append(f"plot      {_plot_line(summary, plot)}")
     if open_command is not None:
         lines.append(f"open      {open_command}")
     return lines
+
+
+def _missing_lines(summary: RunSummary) -> list[str]:
+    """Return what is said of the workers' pages that never answered: two of them, and how many."""
+    missing = summary.telemetry.missing
+    silent = [reason for name, reason in missing.items() if name.startswith(f"{WORKER.title} ")]
+    if not silent:
+        return []
+    shown = [*silent[: _SILENT - 1], in_one(silent[_SILENT - 1 :])] if silent[1:] else silent
+    return [f"missing   {shown[0]}", *(f"{_INDENT}{reason}" for reason in shown[1:])]
 
 
 def _failure_lines(failure: FailureRecord, log: Path | None) -> list[str]:

@@ -10,7 +10,7 @@ from rolltop.catalogue.panels.parts import NO_STEP
 from rolltop.files import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from rolltop.analysis.bottleneck import BottleneckFinding
@@ -75,9 +75,9 @@ def _reason(address: str, page: WorkerPage | None) -> str:
     return f'{text}: its log says "{said}"{cure}'
 
 
-def in_one(reasons: Mapping[str, str]) -> str:
+def in_one(reasons: Iterable[str]) -> str:
     """Return what is said of several pages at once: the first one's, and how many there are."""
-    first, *others = reasons.values()
+    first, *others = reasons
     if not others:
         return first
     return f"{first} (and so for {len(others)} more worker{'s' if len(others) > 1 else ''})"
