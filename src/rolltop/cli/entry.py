@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -34,7 +36,21 @@ def main() -> None:
     except AskedToEnd:
         _say(f"rolltop: {NOTHING_STARTED}")
     _flush()
+    _leave_threads(status)
     sys.exit(status)
+
+
+def _leave_threads(status: int) -> None:
+    """End here if a thread is still at work, as one that draws a plot that was given up.
+
+    The interpreter ends threads where they next want it: in the middle of C++, that aborts the
+    whole process instead of ending it with ``status``.
+    """
+    if threading.active_count() > 1:
+        with contextlib.suppress(Exception):
+            atexit._run_exitfuncs()
+        _flush()
+        os._exit(status)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
