@@ -101,20 +101,16 @@ def make_report(
         panels: what to draw.
         pages: address -> whose page was expected there; None: not known.
     """
-    missing = Missing()
-    reader = RunReader.detect(prometheus, identity.run_uuid, window)
+    missing, reader = Missing(), RunReader.detect(prometheus, identity.run_uuid, window)
     scrapes = ask_scrapes(reader, window, missing)
     interval = scrape_interval_s or scrapes.interval_s or DEFAULT_INTERVAL_S
     workers = ask_workers(reader, window, interval, missing)
-    if counts.requested == 0:
-        counts = _counted(workers)
-    ended = _ended(workers, counts) if reached_end is None else reached_end
-    progress = _progress(
-        workers, counts, window, n_workers, steps_per_rollout=steps_per_rollout, reached_end=ended
-    )
+    counts = counts if counts.requested else _counted(workers)
+    progress = _progress(workers, counts, window, n_workers, steps_per_rollout, ended=reached_end)
     throughput = estimate_throughput(progress)
     finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
-    silent = silent_pages(scrapes, pages)
+    # Of a run that was cut short before a rollout ended, the workers may never have been there.
+    silent = silent_pages(scrapes, pages) if progress.reached_end or counts.finished else {}
     if scrapes.jobs.get(WORKER.job) is False:
         throughput, finding = without_pages(throughput, finding)
     data = _panels(reader, panels, window, interval, scrapes, silent=silent)
@@ -180,9 +176,9 @@ def _progress(
     counts: RolloutCounts,
     window: Window,
     n_workers: int | None,
-    *,
     steps_per_rollout: float | None,
-    reached_end: bool,
+    *,
+    ended: bool | None,
 ) -> Progress:
     """Return the run's course as the estimator takes it."""
     seen = [s.t_s for s in workers.steps if s.t_s.size]
@@ -197,7 +193,7 @@ def _progress(
         n_failed_attempts=counts.failed_attempts,
         n_abandoned=counts.abandoned,
         n_first_wave=counts.first_wave,
-        reached_end=reached_end,
+        reached_end=_ended(workers, counts) if ended is None else ended,
         active=workers.active,
         rollout_duration_s=workers.rollout_duration_s,
         steps_per_rollout=steps_per_rollout,
