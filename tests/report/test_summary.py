@@ -234,13 +234,19 @@ def test_the_end_of_a_run_in_a_few_lines() -> None:
     ("n_silent", "said"),
     [
         (0, []),
-        (1, ["missing   worker-0's page: why"]),
-        (2, ["missing   worker-0's page: why", "          worker-1's page: why"]),
+        (1, ["missing   worker-0's page was expected at x: why"]),
+        (
+            2,
+            [
+                "missing   worker-0's page was expected at x: why",
+                "          worker-1's page was expected at x: why",
+            ],
+        ),
         (
             4,
             [
-                "missing   worker-0's page: why",
-                "          worker-1's page: why (and so for 2 more workers)",
+                "missing   worker-0's page was expected at x: why",
+                "          worker-1's page was expected at x: why (and so for 2 more workers)",
             ],
         ),
     ],
@@ -250,7 +256,10 @@ def test_the_end_of_a_run_names_the_workers_whose_pages_did_not_answer(
 ) -> None:
     known = dict.fromkeys(("bottleneck", "runtime worker"), "not known")
     made = summary()
-    silent = {f"runtime worker 127.0.0.1:{n}": f"worker-{n}'s page: why" for n in range(n_silent)}
+    silent = {
+        f"runtime worker 127.0.0.1:{n}": f"worker-{n}'s page was expected at x: why"
+        for n in range(n_silent)
+    }
     telemetry = made.telemetry.model_copy(update={"missing": known | silent})
     lines = render_text_summary(made.model_copy(update={"telemetry": telemetry}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from rolltop.model.series import Series
 from rolltop.report.evidence import ScrapeQuality
 from rolltop.report.reader import Window
 from rolltop.report.run_report import RunReport, make_report
-from rolltop.report.worker_pages import WorkerPage, silent_pages
+from rolltop.report.worker_pages import WorkerPage, silent_pages, told_of_pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,16 +48,19 @@ class Scraped:
         return []
 
 
-def report_of(targets: dict[str, bool], folder: Path) -> RunReport:
+def report_of(targets: dict[str, bool], folder: Path, **known: Any) -> RunReport:
+    defaults: dict[str, Any] = {
+        "counts": RolloutCounts(3, 3),
+        "pages": {FIRST: WorkerPage("worker-0"), SECOND: WorkerPage("worker-1")},
+    }
     return make_report(
         Scraped(targets),
         identity=RunIdentity("u", "silent", "somebody", datetime.fromtimestamp(0, UTC)),
         plot=folder / "metrics_plot.png",
         n_workers=len(targets),
-        counts=RolloutCounts(3, 3),
         window=Window(0, 10, 1, 9),
         panels=[STEPS],
-        pages={FIRST: WorkerPage("worker-0"), SECOND: WorkerPage("worker-1")},
+        **(defaults | known),
     )
 
 
@@ -68,6 +71,17 @@ def test_a_page_that_never_answered_is_not_a_worker_without_steps(tmp_path: Path
     assert report.missing["bottleneck"] == "no worker's page answered"
     assert report.throughput.reason == "no worker's page answered"
     assert f"runtime worker {FIRST}" in report.lost
+
+
+def test_a_worker_that_may_never_have_been_there_gets_no_advice(tmp_path: Path) -> None:
+    report = report_of({FIRST: False}, tmp_path, counts=RolloutCounts(3, 0), reached_end=False)
+    never = "never answered a scrape (job alpasim-runtime-worker)"
+    assert report.missing[f"runtime worker {FIRST}"] == never
+    assert report.panels.empty == {STEPS.title: f"the runtime worker {never}"}
+    assert not told_of_pages(report.missing)
+
+    cut_short = report_of({FIRST: False}, tmp_path, counts=RolloutCounts(3, 1), reached_end=False)
+    assert told_of_pages(cut_short.missing) == [REASON]
 
 
 def test_of_several_pages_the_first_worker_is_named_in_the_panels(tmp_path: Path) -> None:

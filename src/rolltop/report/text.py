@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rolltop.catalogue.panel import WORKER
 from rolltop.model.estimate import ThroughputEstimate
 from rolltop.report import style
-from rolltop.report.worker_pages import in_one
+from rolltop.report.worker_pages import in_one, told_of_pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,8 +65,7 @@ def render_text_summary(
 
 def _missing_lines(summary: RunSummary) -> list[str]:
     """Return what is said of the workers' pages that never answered: two of them, and how many."""
-    missing = summary.telemetry.missing
-    silent = [reason for name, reason in missing.items() if name.startswith(f"{WORKER.title} ")]
+    silent = told_of_pages(summary.telemetry.missing)
     if not silent:
         return []
     shown = [*silent[: _SILENT - 1], in_one(silent[_SILENT - 1 :])] if silent[1:] else silent

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NO_PAGE = "no worker's page answered"
 """Why nothing is known that only the workers know."""
+_EXPECTED = "'s page was expected at "
 _CURE = "use WorkerTelemetry.from_environment(), or pass {metrics_port} to the worker"
 _COMPLAINT = "no telemetry page at "
 """How the line begins that `rolltop_instrument` logs where a page could not be opened."""
@@ -67,12 +68,17 @@ def silent_pages(
 
 def _reason(address: str, page: WorkerPage | None) -> str:
     name = page.process if page else "a worker"
-    text = f"{name}'s page was expected at {address} and nothing of this run answered there"
+    text = f"{name}{_EXPECTED}{address} and nothing of this run answered there"
     said = page.complaint() if page else None
     if said is None:
         return f"{text}: {_CURE}"
     cure = "" if address in said else f"; {_CURE}"
     return f'{text}: its log says "{said}"{cure}'
+
+
+def told_of_pages(missing: Mapping[str, str]) -> list[str]:
+    """Return what of all that is missing is said of single workers' pages."""
+    return [reason for reason in missing.values() if _EXPECTED in reason.partition(":")[0]]
 
 
 def in_one(reasons: Iterable[str]) -> str:
