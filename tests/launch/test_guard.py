@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rolltop.launch import guard, guard_client
+from rolltop.launch.diagnosis import diagnose
+from rolltop.launch.supervisor import Supervisor
 
-from .conftest import PROGRAMS, living_with, wait_until
+from .conftest import PROGRAMS, living_with, python, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -133,6 +135,33 @@ def test_a_guard_that_is_killed_leaves_nothing_and_is_reported(launch):
     assert launcher.said() == "guard was killed by SIGKILL (9)"
     assert launcher.said() == "stubborn-0 was killed by SIGKILL (9)"
     assert living_with(str(launcher.folder)) == [launcher.process.pid]
+
+
+async def test_a_guard_that_is_stopped_is_killed_and_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(guard_client, "_PINGS_UNANSWERED_MAX", 2)
+    async with Supervisor(tmp_path, guard_log=tmp_path / "guard.log") as supervisor:
+        sleeper = python("sleeper-0", "import time; time.sleep(600)", str(tmp_path))
+        pid = await supervisor.start(sleeper, tmp_path / "sleeper-0.log")
+        assert supervisor.guard_pid is not None
+        os.kill(supervisor.guard_pid, signal.SIGSTOP)
+        ended = await supervisor.exits.get()
+        assert (ended.name, ended.signal) == ("guard", signal.SIGKILL)
+        _, failure = diagnose(ended, ())
+        assert failure.reason == "did not answer for 4 s, and was killed for it"
+        assert (await supervisor.exits.get()).pid == pid
+        assert living_with(str(tmp_path)) == []
+
+
+async def test_a_guard_that_is_stopped_at_the_end_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(guard_client, "_PINGS_UNANSWERED_MAX", 2)
+    supervisor = Supervisor(tmp_path, guard_log=tmp_path / "guard.log")
+    await supervisor.open()
+    sleeper = python("sleeper-0", "import time; time.sleep(600)", str(tmp_path))
+    await supervisor.start(sleeper, tmp_path / "sleeper-0.log")
+    assert supervisor.guard_pid is not None
+    os.kill(supervisor.guard_pid, signal.SIGSTOP)
+    await supervisor.close(grace_s=0.1)
+    assert living_with(str(tmp_path)) == []
 
 
 @pytest.mark.parametrize(

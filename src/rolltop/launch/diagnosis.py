@@ -27,6 +27,7 @@ class ProcessExit:
     """How a process ended. ``requested``: we had asked it to, by a signal.
 
     ``cpu_s``: seconds of CPU that it and the descendants that it waited for have used.
+    ``silent_s``: it was ended because it had not answered for so long, in seconds.
     Exactly one of ``status`` and ``signal`` is set, or ``not_started`` says why it never ran.
     """
 
@@ -36,6 +37,7 @@ class ProcessExit:
     signal: int | None = None
     not_started: str | None = None
     requested: bool = False
+    silent_s: float | None = None
     cpu_s: float | None = field(default=None, compare=False)
 
     @property
@@ -52,6 +54,8 @@ class ProcessExit:
         """Return how it ended, as the end of a sentence that its name begins."""
         if self.not_started is not None:
             return f"could not start: {self.not_started}"
+        if self.silent_s is not None:
+            return f"did not answer for {self.silent_s:g} s, and was killed for it"
         if self.signal is not None:
             return f"was killed by {signal_name(self.signal)}"
         return f"ended with exit status {self.status}"
@@ -119,7 +123,8 @@ def diagnose(
     :class:`OomWatch`). A SIGKILL alone proves nothing: the reason then says what it may mean.
     """
     line = _first_match(oom_patterns, log_tail)
-    killed = ended.signal == signal.SIGKILL and not ended.requested
+    ours = ended.requested or ended.silent_s is not None
+    killed = ended.signal == signal.SIGKILL and not ours
     reason = ended.describe()
     outcome = Outcome.FAILED
     if line is not None and not ended.ok:

@@ -10,6 +10,7 @@ Commands::
 
     {"op": "spawn", "name", "argv": [...], "env": {...}, "cwd", "log"}
     {"op": "signal", "names": [...], "signal": 15}    to whole trees; 9 until nothing is left
+    {"op": "ping"}                              answered at once, by one that can obey
 
 Events::
 
@@ -18,6 +19,7 @@ Events::
     {"event": "failed", "name", "stage": "fork|log|cwd|exec", "errno"}
     {"event": "exited", "name", "pid", "status": 0..255 or null, "signal": 1..64 or null, "cpu_s"}
     {"event": "gone", "name"}                   the process and all of its descendants have ended
+    {"event": "pong"}
     {"event": "error", "reason"}                a command that was not understood
 
 Standard library only; started by :mod:`rolltop.launch.guard_client`.
@@ -208,6 +210,8 @@ class Guard:
             self._spawn(command)
         elif command["op"] == "signal":
             self._signal(command["names"], command["signal"])
+        elif command["op"] == "ping":
+            self._emit({"event": "pong"})
         else:
             raise ValueError(f"no such command: {command['op']}")
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,10 @@ _LINE_LIMIT = 1 << 22
 _READY_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 120.0
 """Long logs take their time: some twenty megabytes are searched for secrets in a second."""
+_PING_EVERY_S = 2.0
+_PINGS_UNANSWERED_MAX = 5
+"""A guard obeys within milliseconds; one that answers none of these is stopped, or hangs."""
+_STOPPED = frozenset("Tt")
 
 
 def guard_command(fd: int, launcher: int, grace_s: float = guard.END_GRACE_S) -> list[str]:
@@ -42,7 +47,8 @@ class GuardClient:
     """A running guard. ``on_event`` gets each event, ``on_lost`` one call if the guard dies.
 
     While it is open this process is a subreaper: what the guard leaves behind when it is
-    killed falls to this process, and is ended here. Then the logs, too, are cleaned here.
+    killed falls to this process, and is ended here. Then the logs, too, are cleaned here. A guard
+    that does not answer any more is killed: no exchange with it lasts for ever.
     """
 
     def __init__(
@@ -58,6 +64,9 @@ class GuardClient:
         self._log = Path(os.devnull)
         self._was_subreaper = False
         self._closing = False
+        self._heart: asyncio.Task[None] | None = None
+        self._unanswered = 0
+        self._silent_s: float | None = None
 
     @property
     def pid(self) -> int | None:
@@ -88,9 +97,11 @@ class GuardClient:
         except TimeoutError:
             ready = b""
         if not ready:
+            self._process.kill()  # it has started nothing
             await self.close()
             raise LaunchError("the guard of the run's processes did not start")
         self._reader_task = asyncio.create_task(self._read(reader))
+        self._heart = asyncio.create_task(self._keep_asking(self._process))
 
     async def send(self, command: dict[str, Any]) -> None:
         """Send one command.
@@ -109,6 +120,9 @@ class GuardClient:
     async def close(self) -> None:
         """Let the guard end everything that is left, and wait for it."""
         self._closing = True
+        if self._heart is not None:
+            self._heart.cancel()
+            await asyncio.gather(self._heart, return_exceptions=True)
         if self._writer is not None:
             self._writer.close()
         if self._process is not None:
@@ -119,9 +133,14 @@ class GuardClient:
         set_subreaper(on=self._was_subreaper)
 
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            process.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+        """Wait until it has ended in order; one that is stopped, or takes too long, is killed."""
+        until, stopped_s = time.monotonic() + _END_TIMEOUT_S, 0.0
+        while time.monotonic() < until and stopped_s < _silence_s():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PING_EVERY_S)
+                break
+            stopped_s = stopped_s + _PING_EVERY_S if _is_stopped(process.pid) else 0.0
+        else:
             process.kill()
             process.wait()
         if process.returncode != 0:
@@ -133,7 +152,27 @@ class GuardClient:
         with contextlib.suppress(OSError), self._log.open("a") as complaints:
             clean_logs(self._logs, complaints)
 
+    async def _keep_asking(self, process: subprocess.Popen[bytes]) -> None:
+        """Ask again and again for a word, and kill a guard that gives none.
+
+        Unanswered questions are counted, not time: a launcher that was stopped itself, and goes
+        on, finds the answers waiting.
+        """
+        while self._unanswered < _PINGS_UNANSWERED_MAX:
+            self._unanswered += 1
+            try:
+                async with asyncio.timeout(_PING_EVERY_S):
+                    await self.send({"op": "ping"})
+            except TimeoutError:
+                continue  # not even the socket takes anything more
+            except LaunchError:
+                return
+            await asyncio.sleep(_PING_EVERY_S)
+        self._silent_s = _silence_s()
+        process.kill()
+
     def _note(self, event: dict[str, Any]) -> None:
+        self._unanswered = 0
         if event["event"] == "spawned":
             self._sessions[event["name"]] = event["pid"]
         elif event["event"] == "gone":
@@ -150,7 +189,18 @@ class GuardClient:
             self._writer.close()
         status = await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(end_adopted, self._process.pid, self._sessions.values())
-        self._on_lost(_exit_of_guard(self._process.pid, status))
+        ended = _exit_of_guard(self._process.pid, status)
+        self._on_lost(replace(ended, silent_s=self._silent_s))
+
+
+def _silence_s() -> float:
+    """Return how long a guard may say nothing, seconds."""
+    return _PING_EVERY_S * _PINGS_UNANSWERED_MAX
+
+
+def _is_stopped(pid: int) -> bool:
+    proc = proctree.read_proc(pid)
+    return proc is not None and proc.state in _STOPPED
 
 
 def _start_guard(fd: int, log: Path, grace_s: float) -> subprocess.Popen[bytes]:
