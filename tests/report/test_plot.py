@@ -78,7 +78,7 @@ def test_every_text_can_be_read(shape: str) -> None:
     seconds = 3600.0 if shape == "an hour" else 90.0
     sheet = build_sheet(SHAPES[shape], HEADER, course(seconds))
 
-    assert read_figure(sheet.figure) == Reading([], [], over_data=[], over_legend=[])
+    assert read_figure(sheet.figure) == Reading([], [], over_data=[])
     for axes, (left, right) in zip(sheet.figure.axes, sheet.cells, strict=True):
         box = axes.get_tightbbox()
         assert box is not None

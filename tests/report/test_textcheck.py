@@ -74,15 +74,3 @@ def test_a_legend_on_the_data_is_found() -> None:
 
     axes.legend(loc="upper left", bbox_to_anchor=(1.05, 1))
     assert read_figure(drawn).over_data == []
-
-
-def test_a_title_over_the_column_of_its_legend_is_found() -> None:
-    drawn = figure()
-    axes = drawn.add_axes((0.1, 0.1, 0.5, 0.7))
-    axes.plot([0, 1], label="line")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.05, 1))
-    axes.set_title("short", loc="left")
-    assert read_figure(drawn).over_legend == []
-
-    axes.set_title("a title that goes on and on", loc="left")
-    assert read_figure(drawn).over_legend == ["a title that goes on and on"]

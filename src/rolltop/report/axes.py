@@ -86,7 +86,7 @@ def draw_panel(
     else:
         _draw_course(axes, data, course, factor, colours)
     axes.set_ylabel(unit, fontsize=SIZE, color=style.MUTED)
-    legend.draw(axes, colours)
+    legend.draw(axes, colours, above=above)
 
 
 def _draw_course(

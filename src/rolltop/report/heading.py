@@ -82,7 +82,7 @@ def _limit_line(finding: BottleneckFinding) -> str:
         if found.service == RUNTIME
         else f"busiest service {found.service}"
     )
-    about = f"certainty {found.certainty}; without the run's start and end, which the bars have"
+    about = f"certainty {found.certainty}; without the run's start and end, which the bars include"
     return f"{_cut(f'{who}: {why}', LINE_CHARS - len(about) - 3)} ({about})"
 
 

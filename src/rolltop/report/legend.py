@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from rolltop.catalogue.panel import Kind
 from rolltop.report import style
-from rolltop.report.fit import fitted, width
+from rolltop.report.fit import DPI, fitted, width
 from rolltop.report.lanes import bands
 
 if TYPE_CHECKING:
@@ -69,15 +69,16 @@ class Legend:
         """Rows that they take."""
         return math.ceil(len(self.entries) / self.columns) if self.entries else 0
 
-    def draw(self, axes: Axes, colours: style.Colours) -> None:
-        """Draw it on top of the axes."""
+    def draw(self, axes: Axes, colours: style.Colours, *, above: int) -> None:
+        """Draw it in the first of ``above`` rows on top of the axes."""
         if not self.entries:
             return
+        height = axes.get_window_extent().height / DPI
         axes.legend(
             [entry.handle(colours) for entry in self.entries],
             [entry.text for entry in self.entries],
             loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
+            bbox_to_anchor=(0.0, 1.0 + ROW * (above - self.rows) / height),
             borderaxespad=0.25,
             borderpad=0,
             frameon=False,
@@ -92,7 +93,7 @@ class Legend:
 
 
 def legend_of(data: PanelData, inches: float) -> Legend:
-    """Return the legend of a panel whose axes are so many inches wide."""
+    """Return the legend of a panel, of which no row is wider than ``inches``."""
     if data.empty or data.panel.kind is Kind.BARS:
         return Legend((), 1)
     found = [_cut(entry) for entry in _entries(data)]

@@ -52,6 +52,7 @@ _HEADING = 0.64
 _TITLE = 0.62
 _LINE = 0.27
 _NOTE = 0.2
+_APART = 0.03
 """The sheet's measures, in inches."""
 
 
@@ -178,7 +179,7 @@ def build_sheet(data: Sequence[PanelData], header: PlotHeader, course: Course) -
 
 def _rows(data: Sequence[PanelData]) -> list[_Row]:
     """Return panels in rows, those of each section by themselves."""
-    room = _CELL - style.LEFT - style.RIGHT
+    room = _CELL - style.LEFT - _APART
     return [
         _Row(
             members=tuple(members[i : i + COLUMNS]),

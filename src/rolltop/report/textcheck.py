@@ -25,14 +25,12 @@ class Reading:
     """What stands in the way of reading a figure; all empty where nothing does.
 
     ``overlapping`` are pairs of texts, ``outside`` texts that leave the canvas, ``over_data`` the
-    titles of the axes whose legend covers the data of any axes, ``over_legend`` the titles that
-    reach over the column of their own legend.
+    titles of the axes whose legend covers the data of any axes.
     """
 
     overlapping: list[tuple[str, str]]
     outside: list[str]
     over_data: list[str]
-    over_legend: list[str]
 
 
 def read_figure(figure: Figure) -> Reading:
@@ -45,7 +43,6 @@ def read_figure(figure: Figure) -> Reading:
         overlapping=[(texts[i], texts[j]) for i, j in _overlaps(boxes, boxes) if i < j],
         outside=[text for text, out in zip(texts, outside, strict=True) if out],
         over_data=_legends_over_data(figure),
-        over_legend=_titles_over_legend(figure),
     )
 
 
@@ -60,18 +57,6 @@ def _legends_over_data(figure: Figure) -> list[str]:
     frames = _array([axes.get_window_extent() for axes in figure.axes])
     boxes = _array([legend.get_window_extent() for _, legend in legends])
     return [legends[i][0] for i in sorted({i for i, _ in _overlaps(boxes, frames)})]
-
-
-def _titles_over_legend(figure: Figure) -> list[str]:
-    return [
-        title.get_text()
-        for axes in figure.axes
-        if (legend := axes.get_legend()) is not None
-        for title in (axes.title, axes._left_title, axes._right_title)  # type: ignore[attr-defined]
-        if title.get_text()
-        and title.get_window_extent().x1 > legend.get_window_extent().x0 + SLACK_PX
-        and axes.get_window_extent().x1 <= legend.get_window_extent().x0
-    ]
 
 
 def _drawn_texts(figure: Figure) -> tuple[list[str], NDArray[np.float64]]:
