@@ -109,10 +109,8 @@ def make_report(
     progress = _progress(workers, counts, window, n_workers, steps_per_rollout, ended=reached_end)
     throughput = estimate_throughput(progress)
     finding = find_bottleneck(ask_load(reader, window, workers, interval, missing))
-    # Of a run that was cut short before a rollout ended, the workers may never have been there.
-    silent = silent_pages(scrapes, pages) if progress.reached_end or counts.finished else {}
-    if scrapes.jobs.get(WORKER.job) is False:
-        throughput, finding = without_pages(throughput, finding)
+    silent = silent_pages(scrapes, pages) if _had_workers(progress, counts) else {}
+    throughput, finding = without_pages(scrapes, throughput, finding)
     data = _panels(reader, panels, window, interval, scrapes, silent=silent)
     header = plot_header(identity, topology_name, counts, throughput, finding)
     error, drawn = _draw(plot, data, header, _course(progress, window, throughput), missing)
@@ -129,6 +127,11 @@ def make_report(
         n_steps=total(workers.steps) if workers.steps else None,
         plot_error=error,
     )
+
+
+def _had_workers(progress: Progress, counts: RolloutCounts) -> bool:
+    """Return whether workers were there: of a run that was cut short early that is not known."""
+    return progress.reached_end or counts.finished > 0
 
 
 def _counted(workers: WorkerSamples) -> RolloutCounts:
