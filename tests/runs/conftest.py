@@ -91,7 +91,7 @@ def start(
 ) -> Running:
     """Start ``rolltop run`` in ``cwd``, the run in ``run_dir``, no terminal."""
     process = subprocess.Popen(
-        [ROLLTOP, "run", *arguments, f"run.dir={run_dir}"],
+        [ROLLTOP, "run", *arguments, f'run.dir="{run_dir}"'],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -127,11 +127,14 @@ def start_run(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 @pytest.fixture(scope="session")
 def healthy(tmp_path_factory: pytest.TempPathFactory, prometheus_binary: object) -> Finished:
-    """One healthy run of the tiny simulator, with telemetry, shared by those who only look."""
+    """One healthy run of the tiny simulator, with telemetry, shared by those who only look.
+
+    To who takes its path for a pattern, it is the path of another folder.
+    """
     folder = tmp_path_factory.mktemp("healthy")
     (folder / "runs").mkdir()
     arguments = ("sim=tiny", "topology=2gpu", "runtime.rollouts=24", "runtime.nr_workers=3")
-    return start(arguments, folder / "runs" / "x", folder).finish()
+    return start(arguments, folder / "runs" / "x [1]", folder).finish()
 
 
 def processes_of(run_dir: Path) -> list[int]:

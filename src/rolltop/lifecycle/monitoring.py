@@ -155,10 +155,13 @@ class RunPrometheus:
         port = self._run.plan.prometheus_port
         assert port is not None  # noqa: S101 (telemetry is enabled)
         paths = self._run.paths
+        # Files beside the configuration are found by patterns, in which a run's own path would be
+        # one too: it is left out, since processes run in the run directory.
+        config = paths.prometheus_config.relative_to(paths.run_dir)
         return ProcessPlan(
             name=NAME,
             role=Role.PROMETHEUS,
-            argv=self._binary.command(config=paths.prometheus_config, data=paths.data, port=port),
+            argv=self._binary.command(config=config, data=paths.data, port=port),
             env=_FRUGAL,
             port=port,
             health=HealthCheck(HealthKind.HTTP, "/-/ready", _START_TIMEOUT_S),
