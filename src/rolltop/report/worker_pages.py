@@ -90,9 +90,11 @@ def in_one(reasons: Iterable[str]) -> str:
 
 
 def without_pages(
-    throughput: ThroughputEstimate, finding: BottleneckFinding
+    scrapes: ScrapeQuality, throughput: ThroughputEstimate, finding: BottleneckFinding
 ) -> tuple[ThroughputEstimate, BottleneckFinding]:
     """Return what is said where no page answered: whether a step was made is not known then."""
+    if scrapes.jobs.get(WORKER.job) is not False:
+        return throughput, finding
     if throughput.reason == NO_STEP:
         throughput = replace(throughput, reason=NO_PAGE)
     if finding.reason == NO_STEP:
