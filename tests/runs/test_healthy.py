@@ -18,6 +18,7 @@ from .conftest import ROLLTOP, TINY, processes_of
 
 def test_it_ends_with_status_0_and_a_short_summary(healthy):
     assert healthy.status == 0, healthy.err
+    assert "rolltop open 'runs/x [1]'\n" in healthy.out
     assert "24 of 24 completed" in healthy.out
     assert "busiest   renderer" in healthy.out
     assert "metrics_plot.png" in healthy.out

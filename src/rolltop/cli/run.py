@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -92,7 +93,7 @@ def _print_result(prepared: PreparedRun, result: RunResult, *, as_json: bool) ->
     lines = render_text_summary(
         result.summary,
         plot=Path(_short(plot)) if plot.exists() else None,
-        open_command=f"{_program()} open {directory}",
+        open_command=shlex.join([_program(), "open", directory]),
         failure_log=Path(_short(log)) if log is not None and log.exists() else None,
     )
     print("\n".join(lines))
