@@ -51,7 +51,7 @@ def test_without_a_steady_figure_there_is_no_word_of_it() -> None:
 def test_the_limit_says_of_which_part_of_the_run_it_is(service: str, who: str) -> None:
     assert lines(finding=found(service, "busy 84 % of 35 s [rate(x)]"))[2] == (
         f"{who}: busy 84 % of 35 s"
-        " (certainty high; without the run's start and end, which the bars include)"
+        " (certainty high; while the run was busy, the bars are of all of it)"
     )
 
 

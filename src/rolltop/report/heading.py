@@ -82,7 +82,7 @@ def _limit_line(finding: BottleneckFinding) -> str:
         if found.service == RUNTIME
         else f"busiest service {found.service}"
     )
-    about = f"certainty {found.certainty}; without the run's start and end, which the bars include"
+    about = f"certainty {found.certainty}; while the run was busy, the bars are of all of it"
     return f"{_cut(f'{who}: {why}', LINE_CHARS - len(about) - 3)} ({about})"
 
 
