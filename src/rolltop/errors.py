@@ -73,6 +73,11 @@ class AnalysisError(RolltopError):
     exit_status = 6
 
 
+def error_text(error: RolltopError | OSError) -> str:
+    """Return what a person is told of an error, without its cure."""
+    return describe_os_error(error) if isinstance(error, OSError) else error.message
+
+
 def describe_os_error(error: OSError) -> str:
     """Return the operating system's words for an error, after the place where it names one."""
     said = error.strerror or str(error) or type(error).__name__

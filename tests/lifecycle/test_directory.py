@@ -11,6 +11,8 @@ import yaml
 
 from rolltop.errors import ConfigError
 from rolltop.lifecycle.directory import (
+    DirectoryWatch,
+    is_full,
     new_run_directory,
     point_latest,
     render_metadata,
@@ -124,3 +126,50 @@ def test_a_directory_called_latest_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     point_latest(tmp_path / "one", runs_root=tmp_path)
     assert not (tmp_path / "latest").is_symlink()
+
+
+def test_a_directory_that_stays_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    watch = DirectoryWatch(tmp_path / "x")
+    (tmp_path / "x" / "file").touch()
+    assert watch.lost() is None
+    watch.close()
+
+
+def test_a_directory_that_was_deleted_is_lost_also_where_another_one_is(tmp_path: Path) -> None:
+    run_dir = tmp_path / "x"
+    run_dir.mkdir()
+    watch = DirectoryWatch(run_dir)
+    run_dir.rmdir()
+    said = f"the run directory {run_dir} was deleted while the run went on"
+    assert watch.lost() == said
+    run_dir.mkdir()
+    assert watch.lost() == said
+    watch.close()
+
+
+def test_a_directory_that_was_moved_is_lost_until_it_is_back(tmp_path: Path) -> None:
+    run_dir, other = tmp_path / "x", tmp_path / "y"
+    run_dir.mkdir()
+    watch = DirectoryWatch(run_dir)
+    run_dir.rename(other)
+    assert watch.lost() == f"the run directory {run_dir} was moved to {other} while the run went on"
+    other.rename(run_dir)
+    assert watch.lost() is None
+    watch.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EACCES, False)]
+)
+def test_a_full_directory_is_one_that_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, full: bool
+) -> None:
+    assert not is_full(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+    def refuse(**_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("rolltop.lifecycle.directory.tempfile.TemporaryFile", refuse)
+    assert is_full(tmp_path) is full

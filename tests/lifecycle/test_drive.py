@@ -18,6 +18,7 @@ from rolltop.lifecycle.events import EventLog
 from rolltop.lifecycle.finish import with_attempts
 from rolltop.lifecycle.prepare import PreparedRun, prepare, write_run_files
 from rolltop.lifecycle.progress import make_progress
+from rolltop.lifecycle.run import exit_status_of
 from rolltop.model.plan import ProcessPlan
 from rolltop.model.run import Outcome, RolloutCounts
 from rolltop.model.series import Series
@@ -83,6 +84,21 @@ async def test_any_other_error_ends_the_run_as_failed(
     ending = await _drive(prepared, LaunchError("never raised"))
     assert ending.failure is not None
     assert (ending.failure.process, ending.failure.reason) == ("rolltop", "refused")
+
+
+async def test_a_full_disk_is_named_as_the_cause(
+    prepared: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rolltop.lifecycle.drive.is_full", lambda run_dir: True)
+    ending = await _drive(prepared, LaunchError("the victim"))
+    assert ending.full
+    assert ending.failure is not None
+    run_dir = prepared.paths.run_dir
+    assert ending.failure.reason == (
+        f"could not be started: the victim; no space is left on the file system of {run_dir}: "
+        f"free some; until then `rolltop plot {run_dir} -o FILE` draws elsewhere what was measured"
+    )
+    assert exit_status_of(ending, RolloutCounts(requested=1), written=not ending.full) == 2
 
 
 class Told:

@@ -22,7 +22,7 @@ import pytest
 
 from rolltop.catalogue.questions import ANYTHING, GRAPHS
 from rolltop.cli.open import Opened
-from rolltop.errors import ConfigError, DependencyError, PrometheusError
+from rolltop.errors import AnalysisError, ConfigError, DependencyError, PrometheusError
 from rolltop.launch.ports import PortLeases
 from rolltop.lifecycle.pages import graph_path, graph_url, graphs_of
 from rolltop.lifecycle.view import data_span, open_view, viewing
@@ -219,9 +219,16 @@ def test_a_run_that_was_killed(running, binary, copies, tmp_path):
     assert state(run.run_dir) == before
 
 
-def test_no_data(tmp_path, copies):
-    with pytest.raises(PrometheusError) as caught, viewing(RunPaths(tmp_path)):
+@pytest.mark.parametrize("made", [(), ("prometheus/data",), ("prometheus/data/wal/00000000",)])
+def test_no_samples(tmp_path, copies, made):
+    """Nothing, no database, and that of a Prometheus that was stopped before its first scrape."""
+    for name in made:
+        place = tmp_path / name
+        place.parent.mkdir(parents=True)
+        place.touch() if name.endswith("0") else place.mkdir()
+    with pytest.raises(AnalysisError) as caught, viewing(RunPaths(tmp_path)):
         pass
+    assert caught.value.exit_status == 6
     assert str(tmp_path / "prometheus/data") in caught.value.message
     assert "telemetry.enabled=false" in caught.value.hint
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -174,6 +175,34 @@ def _rolltop(cwd, *arguments) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [ROLLTOP, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
     )
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_run_directory_that_is_taken_away_is_no_success(start_run, tmp_path, moved):
+    run = start_run("sim=tiny", "runtime.rollouts=24")
+    run.wait_for(lambda: list(run.run_dir.glob("rollouts/*/*/result.json")), "a rollout")
+    away = tmp_path / "away"
+    run.run_dir.rename(away)
+    if not moved:
+        shutil.rmtree(away)
+    done = run.finish()
+    assert done.status == 2
+    lost = f"the run directory {run.run_dir} was "
+    assert done.err.count(f"warning: {lost}") == 1
+    assert "of 24 completed" in done.out
+    assert "\nopen " not in done.out
+    assert done.summary["telemetry"]["missing"]["prometheus"].startswith(lost)
+
+
+def test_a_run_that_has_measured_nothing_is_not_to_be_opened(start_run):
+    run = start_run(*TINY)
+    run.wait_for((run.run_dir / "prometheus/data/wal/00000000").exists, "a database")
+    run.process.send_signal(signal.SIGTERM)
+    done = run.finish()
+    assert done.status == 5
+    assert "\nopen " not in done.out
+    plotted = _rolltop(run.run_dir.parent, "plot", "run")
+    assert plotted.returncode == 6, plotted.stderr
 
 
 def test_a_summary_that_cannot_be_written_is_no_success(start_run):

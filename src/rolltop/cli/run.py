@@ -93,7 +93,7 @@ def _print_result(prepared: PreparedRun, result: RunResult, *, as_json: bool) ->
     lines = render_text_summary(
         result.summary,
         plot=Path(_short(plot)) if plot.exists() else None,
-        open_command=shlex.join([_program(), "open", directory]),
+        open_command=shlex.join([_program(), "open", directory]) if result.samples else None,
         failure_log=Path(_short(log)) if log is not None and log.exists() else None,
     )
     print("\n".join(lines))

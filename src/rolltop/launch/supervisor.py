@@ -103,6 +103,7 @@ class Supervisor:
             raise LaunchError(f"{plan.name} is running already")
         loop = asyncio.get_running_loop()
         process = _Running(plan, log, loop.create_future(), loop.create_future(), asyncio.Event())
+        process.started.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._processes[plan.name] = process
         command = {
             "op": "spawn",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
@@ -15,7 +18,6 @@ from rolltop.model.run import RunPaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rolltop.model.run import RunIdentity
 
@@ -23,6 +25,7 @@ LATEST = "latest"
 _ANOTHER = "choose another run.dir, or leave it out for a new one under runs/"
 MODE = 0o750
 """Of its folders: what a run was given and what it found are none of others' business."""
+_PROBE_BYTES = 64 << 10
 
 
 @contextlib.contextmanager
@@ -75,6 +78,55 @@ def _undone_on_failure(run_dir: Path, *, existed: bool) -> Iterator[None]:
         else:
             shutil.rmtree(run_dir, ignore_errors=True)
         raise
+
+
+class DirectoryWatch:
+    """Whether a run directory is still the one that the run began with.
+
+    It is held open (``open(2)``, ``O_PATH``), so that no later one can get its inode's number, and
+    ``/proc/self/fd`` (``proc(5)``) tells where it is now.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        try:
+            self._fd: int | None = os.open(run_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = None
+
+    def lost(self) -> str | None:
+        """Return what has become of it, None while all is well or nothing is known."""
+        if self._fd is None:
+            return None
+        held = os.fstat(self._fd)
+        try:
+            found = self._run_dir.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        except OSError:
+            return None
+        if found is not None and os.path.samestat(held, found):
+            return None
+        what = f"the run directory {self._run_dir} was"
+        if not held.st_nlink:
+            return f"{what} deleted while the run went on"
+        place = Path(f"/proc/self/fd/{self._fd}").readlink()
+        return f"{what} moved to {place} while the run went on"
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def is_full(run_dir: Path) -> bool:
+    """Whether nothing more can be written to a directory for want of room, or by a quota."""
+    try:
+        with tempfile.TemporaryFile(dir=run_dir, buffering=0) as probe:
+            return probe.write(b"\xff" * _PROBE_BYTES) < _PROBE_BYTES
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def render_metadata(identity: RunIdentity, run_dir: Path) -> str:

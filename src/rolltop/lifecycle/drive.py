@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from rolltop.errors import RolltopError, describe_os_error
+from rolltop.errors import RolltopError, error_text
 from rolltop.launch.diagnosis import ProcessFailedError
 from rolltop.launch.guard_client import GUARD
+from rolltop.lifecycle.directory import DirectoryWatch, is_full
 from rolltop.lifecycle.monitoring import NAME as PROMETHEUS
 from rolltop.lifecycle.monitoring import RunPrometheus
 from rolltop.lifecycle.prepare import write_plan
@@ -35,11 +36,15 @@ _PORTS_TRIED = 3
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a run ended; ``detail`` is for a person."""
+    """Why a run ended; ``detail`` is for a person.
+
+    ``full``: there was no room left for what the run writes.
+    """
 
     outcome: Outcome
     failure: Failure | None = None
     detail: str = ""
+    full: bool = False
 
 
 class _EndedError(Exception):
@@ -70,6 +75,9 @@ class RunDriver:
         self.interrupted = asyncio.Event()
         self.started_s: float | None = None
         self.ended_s: float | None = None
+        self.directory_lost: str | None = None
+        """What became of the run directory, None as long as it is where it was."""
+        self._directory = DirectoryWatch(run.paths.run_dir)
         self._run = run
         self._supervisor = supervisor
         self._events = events
@@ -90,6 +98,7 @@ class RunDriver:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
+        self._directory.close()
 
     def stop(self, reason: str) -> None:
         """Ask the run to end, from a signal handler."""
@@ -106,7 +115,7 @@ class RunDriver:
         except ProcessFailedError as error:
             self._end(Ending(error.outcome, error.failure))
         except (RolltopError, OSError) as error:
-            self._end(Ending(Outcome.FAILED, Failure("rolltop", None, _said(error))))
+            self._end(Ending(Outcome.FAILED, Failure("rolltop", None, error_text(error))))
         finally:
             self.ended_s = time.time()
         if self._ending is None:
@@ -171,7 +180,7 @@ class RunDriver:
         except ProcessFailedError:
             raise
         except (RolltopError, OSError) as error:
-            reason = f"could not be started: {_said(error)}"
+            reason = f"could not be started: {error_text(error)}"
             raise ProcessFailedError(Failure(process.name, None, reason)) from error
         self._starting.discard(process.name)
 
@@ -226,7 +235,19 @@ class RunDriver:
     async def _follow(self) -> None:
         while True:
             self.show()
+            self.look_for_directory()
             await asyncio.sleep(_TICK_S)
+
+    def look_for_directory(self) -> None:
+        """Tell, once, if somebody took the run directory away; the run itself goes on."""
+        lost = None if self.directory_lost else self._directory.lost()
+        if lost is None:
+            return
+        self.directory_lost = lost
+        self.prometheus.start_no_more()
+        if self._run.config.telemetry.enabled:
+            self.prometheus.name_missing(f"{lost}, and its database with it")
+        self._view.note(f"warning: {lost}, with its results and all that it had measured")
 
     def show(self) -> RolloutCounts:
         """Show how far the run has come, and return it."""
@@ -268,8 +289,20 @@ class RunDriver:
 
     def _end(self, ending: Ending) -> None:
         if self._ending is None:
-            self._ending = ending
+            self._ending = self._blamed(ending)
             self._ended.set()
+
+    def _blamed(self, ending: Ending) -> Ending:
+        """Return an ending that names the full disk, where a process has failed by that."""
+        run_dir = self._run.paths.run_dir
+        if ending.failure is None or not is_full(run_dir):
+            return ending
+        cause = (
+            f"no space is left on the file system of {run_dir}: free some; until then "
+            f"`rolltop plot {run_dir} -o FILE` draws elsewhere what was measured"
+        )
+        failure = replace(ending.failure, reason=f"{ending.failure.reason}; {cause}")
+        return replace(ending, failure=failure, full=True)
 
     async def _until_ended(self, work: Coroutine[object, object, None]) -> None:
         """Do ``work``, unless the run ends first."""
@@ -295,10 +328,6 @@ async def _all(works: Iterable[Coroutine[object, object, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _said(error: RolltopError | OSError) -> str:
-    return describe_os_error(error) if isinstance(error, OSError) else error.message
 
 
 def _counted(number: int, noun: str) -> str:

@@ -52,6 +52,6 @@ class EventLog:
             with os.fdopen(os.open(self._path, flags, _MODE), "ab", buffering=0) as file:
                 file.write(line.encode() + b"\n")
         except OSError as error:
-            if not self._lost:
+            if not self._lost and self._path.parent.is_dir():  # else it is the directory's loss
                 _log.warning("events are not written to %s: %s", self._path, error)
             self._lost += 1

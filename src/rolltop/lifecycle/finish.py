@@ -18,6 +18,7 @@ from rolltop.lifecycle.monitoring import NAME
 from rolltop.lifecycle.reading import LATE, GivenUpError, TimedSource, in_thread
 from rolltop.lifecycle.view import open_view
 from rolltop.model.estimate import ThroughputEstimate
+from rolltop.prometheus.database import has_samples
 from rolltop.report.reader import Window
 from rolltop.report.run_report import make_report
 from rolltop.report.summary import (
@@ -54,12 +55,14 @@ FROM_DISK = "; what it had written was read from the disk"
 class Finished:
     """The summary, and what of the telemetry should have been there and is not.
 
-    ``written``: whether it lies in the run directory.
+    ``written``: whether it lies in the run directory, and that is the one that the run began with.
+    ``samples``: whether there are any to be looked at.
     """
 
     summary: RunSummary
     lost: tuple[str, ...]
     written: bool = True
+    samples: bool = False
 
 
 async def finish(
@@ -77,19 +80,24 @@ async def finish(
     """
     judged = _judged(run, driver, ending)
     events.append(JUDGED, **judged.fields())
+    driver.look_for_directory()
     reading = _Reading(run, driver, judged, counts)
     await reading.read(note)
     await driver.prometheus.close()
+    driver.look_for_directory()
     report, missing, counts = reading.report, reading.missing, reading.counts
     summary = _summary(run, driver, ending, counts, report=report, missing=missing)
-    written = True
+    lost = driver.directory_lost is not None
+    written = not lost
     try:
         write_summary(run.paths.summary, summary)
     except OSError as error:
         written = False
-        note(f"warning: {run.paths.summary} cannot be written: {error.strerror}")
+        if not lost:
+            note(f"warning: {run.paths.summary} cannot be written: {error.strerror}")
     events.append("summary", panels=summary.panels.drawn, missing=summary.telemetry.missing)
-    return Finished(summary, (*missing, *(report.lost if report else ())), written)
+    named = (*missing, *(report.lost if report else ()))
+    return Finished(summary, named, written, samples=not lost and has_samples(run.paths.data))
 
 
 def finish_without_telemetry(

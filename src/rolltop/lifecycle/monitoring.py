@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from rolltop.catalogue import questions
 from rolltop.catalogue.aliases import canonical_service
 from rolltop.catalogue.rules import render_rules
-from rolltop.errors import DependencyError, LaunchError, RolltopError
+from rolltop.errors import DependencyError, LaunchError, RolltopError, error_text
 from rolltop.files import replace_file
 from rolltop.model.plan import HealthCheck, HealthKind, ProcessPlan, Role
 from rolltop.prometheus.binary import find_prometheus
-from rolltop.prometheus.database import is_database
+from rolltop.prometheus.database import has_samples
 from rolltop.prometheus.file_sd import write_targets
 from rolltop.prometheus.query import Prometheus
 from rolltop.prometheus.scrape import render_config
@@ -104,7 +104,7 @@ class RunPrometheus:
         except DependencyError as error:
             self._without(f"{error.message}; {error.hint}" if error.hint else error.message)
         except (RolltopError, OSError) as error:
-            self._without(str(error))
+            self._without(error_text(error))
 
     def _without(self, reason: str) -> None:
         self.name_missing(reason)
@@ -219,7 +219,7 @@ class RunPrometheus:
             await self._supervisor.stop([NAME])  # until nothing of it is left
             await self._launch()
         except (RolltopError, OSError) as error:
-            self._without(f"Prometheus {reason} and does not start again: {error}")
+            self._without(f"Prometheus {reason} and does not start again: {error_text(error)}")
 
     async def begin_reading(self) -> None:
         """Return once it can be read for the report; from then on it is not started again."""
@@ -235,11 +235,11 @@ class RunPrometheus:
 
     @property
     def left_data(self) -> bool:
-        """Whether what it left on the disk can be read.
+        """Whether there are samples on the disk that can be read.
 
         Not while it is being started on it: that takes too long already, and would again.
         """
-        found = self._binary is not None and is_database(self._run.paths.data)
+        found = self._binary is not None and has_samples(self._run.paths.data)
         return found and not self._restarting
 
     async def close(self) -> None:

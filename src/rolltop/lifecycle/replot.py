@@ -41,8 +41,9 @@ def replot(paths: RunPaths, *, output: Path | None = None) -> RunReport:
     its work came to its end.
 
     Raises:
+        AnalysisError: the run has no samples.
         DependencyError: there is no Prometheus.
-        PrometheusError: the run has no data.
+        PrometheusError: its data cannot be read.
     """
     watch = RolloutWatch(paths.rollouts, requested=_requested(paths))
     counts = watch.refresh()

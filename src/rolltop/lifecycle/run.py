@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rolltop.errors import RolltopError, describe_os_error
+from rolltop.errors import RolltopError, error_text
 from rolltop.launch.guard_client import GUARD
 from rolltop.launch.supervisor import Supervisor
 from rolltop.lifecycle.directory import point_latest
@@ -34,10 +34,11 @@ _GRACE_S = 5.0
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run came to."""
+    """What a run came to; ``samples``: whether it left any to be looked at."""
 
     summary: RunSummary
     exit_status: ExitStatus
+    samples: bool
 
 
 def execute(run: PreparedRun, view: ProgressView, *, runs_root: Path) -> RunResult:
@@ -69,7 +70,10 @@ def _break_off(run: PreparedRun, driver: RunDriver, events: EventLog, error: Bas
 
     What is no ``Exception`` asks for the end.
     """
-    said = error.message if isinstance(error, RolltopError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, RolltopError | OSError):
+        said = error_text(error)
+    else:
+        said = f"{type(error).__name__}: {error}"
     if isinstance(error, Exception):
         ending = Ending(Outcome.FAILED, Failure("rolltop", None, said))
         status = getattr(error, "exit_status", ExitStatus.OUR_FAULT)
@@ -110,11 +114,11 @@ async def _execute(
     finally:
         await supervisor.close()
     lost = done.lost if run.config.telemetry.strict else ()
-    status = exit_status_of(ending, counts, lost=lost, written=done.written)
+    status = exit_status_of(ending, counts, lost=lost, written=done.written and not ending.full)
     if status is ExitStatus.TELEMETRY_MISSING:
         view.note(f"--strict: missing telemetry: {', '.join(lost)}")
     events.append("run_ended", outcome=ending.outcome, exit_status=int(status))
-    return RunResult(done.summary, status)
+    return RunResult(done.summary, status, done.samples)
 
 
 async def _start_guard(run: PreparedRun, supervisor: Supervisor, events: EventLog) -> Ending | None:
@@ -122,7 +126,7 @@ async def _start_guard(run: PreparedRun, supervisor: Supervisor, events: EventLo
     try:
         await supervisor.open()
     except (RolltopError, OSError) as error:
-        reason = describe_os_error(error) if isinstance(error, OSError) else error.message
+        reason = error_text(error)
         events.append("process_ended", process=GUARD, reason=reason)
         log_tail = tail(run.paths.log_of(GUARD))
         return Ending(Outcome.FAILED, Failure(GUARD, None, reason, log_tail))
@@ -143,7 +147,7 @@ def exit_status_of(
 ) -> ExitStatus:
     """Return the exit status; where two hold, 2, 5, 4, 3, 1, and ``lost`` telemetry last.
 
-    2 is also what a run gets whose summary could not be ``written``.
+    2 is also what a run gets that had no room, or whose summary could not be ``written``.
     """
     if not written:
         return ExitStatus.USAGE

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rolltop.errors import ConfigError, PrometheusError
+from rolltop.errors import AnalysisError, ConfigError, PrometheusError
 from rolltop.launch.ports import PortLeases, is_free
 from rolltop.logs import tail
 from rolltop.prometheus import tether
 from rolltop.prometheus.binary import Binary, find_prometheus
-from rolltop.prometheus.database import blocks, copy_data
+from rolltop.prometheus.database import blocks, copy_data, has_samples
 from rolltop.prometheus.places import cache_dir
 from rolltop.prometheus.query import Prometheus
 from rolltop.prometheus.scrape import NOTHING
@@ -37,6 +37,9 @@ READY_TIMEOUT_S = 120.0
 """A long write-ahead log takes its time to replay: 0.6 s for 1.6 million samples."""
 _STOP_TIMEOUT_S = 10.0
 _PORTS_TRIED = 3
+_NO_SAMPLES = (
+    "a run has some a few seconds after its Prometheus was ready; none with telemetry.enabled=false"
+)
 _CONFIG, _DATA, _LOG = "prometheus.yml", "data", "prometheus.log"
 _PREFIX = "rolltop-view-"
 _TAKEN = "address already in use"
@@ -87,8 +90,9 @@ def viewing(run: RunPaths) -> Iterator[Prometheus]:
         run: The run.
 
     Raises:
+        AnalysisError: The run has no samples.
         DependencyError: There is no Prometheus.
-        PrometheusError: The run has no data, or the server did not start.
+        PrometheusError: The data cannot be read, or the server did not start.
     """
     with open_view(run) as view:
         yield view.prometheus
@@ -106,10 +110,13 @@ def open_view(
         binary: The Prometheus to use, by default the one that is found.
 
     Raises:
+        AnalysisError: The run has no samples.
         ConfigError: The port is taken.
         DependencyError: There is no Prometheus.
-        PrometheusError: The run has no data, or the server did not start.
+        PrometheusError: The data cannot be read, or the server did not start.
     """
+    if not has_samples(run.data):
+        raise AnalysisError(f"there are no samples in {run.data}", hint=_NO_SAMPLES)
     binary = binary or find_prometheus()
     if port is not None and not is_free(port):
         raise ConfigError(f"port {port} is taken", hint="choose another, or leave out --port")

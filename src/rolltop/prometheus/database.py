@@ -67,6 +67,16 @@ def is_database(folder: Path) -> bool:
     )
 
 
+def has_samples(folder: Path) -> bool:
+    """Whether a folder holds a database with anything in it; whoever reads it finds out why not."""
+    try:
+        if any(True for _ in _blocks(folder)):
+            return True
+        return any((folder / name).stat().st_size for name in _head_files(folder))
+    except OSError:  # it cannot be read, or is being rewritten
+        return folder.is_dir()
+
+
 def blocks(folder: Path) -> list[str]:
     """Return the names of the whole blocks of a database, oldest first."""
     return sorted(_blocks(folder))
