@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from rolltop.lifecycle.events import EventLog
 from rolltop.lifecycle.finish import with_attempts
 from rolltop.lifecycle.prepare import PreparedRun, prepare, write_run_files
 from rolltop.lifecycle.progress import make_progress
-from rolltop.lifecycle.run import exit_status_of
+from rolltop.lifecycle.run import checked, exit_status_of
 from rolltop.model.plan import ProcessPlan
 from rolltop.model.run import Outcome, RolloutCounts
 from rolltop.model.series import Series
@@ -99,6 +100,28 @@ async def test_a_full_disk_is_named_as_the_cause(
         f"free some; until then `rolltop plot {run_dir} -o FILE` draws elsewhere what was measured"
     )
     assert exit_status_of(ending, RolloutCounts(requested=1), written=not ending.full) == 2
+
+
+async def test_a_directory_that_is_gone_is_named_as_the_cause(prepared: PreparedRun) -> None:
+    run_dir = prepared.paths.run_dir
+
+    class Remover(Broken):
+        async def start(self, plan: ProcessPlan, log: Path) -> int:
+            if run_dir.exists():
+                shutil.rmtree(run_dir)
+            raise self._failure
+
+    view, events = make_progress(io.StringIO()), EventLog(prepared.paths.events)
+    supervisor = Remover(LaunchError("the victim"))
+    async with RunDriver(prepared, supervisor, events=events, view=view) as driver:  # type: ignore[arg-type]
+        ending = await driver.drive()
+    lost = f"the run directory {run_dir} was deleted while the run went on"
+    assert driver.directory_lost == lost
+    assert ending.failure is not None
+    assert ending.failure.reason == f"could not be started: the victim; {lost}"
+    short = checked(Ending(Outcome.COMPLETED), RolloutCounts(requested=2), lost=lost)
+    assert short.failure is not None
+    assert short.failure.reason.endswith(f"the results of 2 of 2 rollouts are not there: {lost}")
 
 
 class Told:

@@ -293,9 +293,15 @@ class RunDriver:
             self._ended.set()
 
     def _blamed(self, ending: Ending) -> Ending:
-        """Return an ending that names the full disk, where a process has failed by that."""
+        """Return an ending that names the disk, where a process failed that had no place there."""
         run_dir = self._run.paths.run_dir
-        if ending.failure is None or not is_full(run_dir):
+        if ending.failure is None:
+            return ending
+        self.look_for_directory()
+        if self.directory_lost is not None:
+            reason = f"{ending.failure.reason}; {self.directory_lost}"
+            return replace(ending, failure=replace(ending.failure, reason=reason))
+        if not is_full(run_dir):
             return ending
         cause = (
             f"no space is left on the file system of {run_dir}: free some; until then "

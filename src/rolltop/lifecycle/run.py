@@ -105,7 +105,8 @@ async def _execute(
                 view.phase("stopping")
                 await driver.wind_down(grace_s=_GRACE_S)
                 counts = driver.rollouts.refresh()
-                ending = checked(ending, counts)
+                driver.look_for_directory()
+                ending = checked(ending, counts, lost=driver.directory_lost)
                 if driver.rollouts.strangers:
                     ignored = len(driver.rollouts.strangers)
                     view.note(f"warning: {ignored} results of rollouts that nobody asked for")
@@ -133,12 +134,17 @@ async def _start_guard(run: PreparedRun, supervisor: Supervisor, events: EventLo
     return None
 
 
-def checked(ending: Ending, counts: RolloutCounts) -> Ending:
-    """Return the ending, as failed if the workers left before every rollout had one."""
+def checked(ending: Ending, counts: RolloutCounts, *, lost: str | None = None) -> Ending:
+    """Return the ending, as failed if the workers left before every rollout had one.
+
+    ``lost``: what became of the run directory, and of the results in it.
+    """
     if ending.outcome is not Outcome.COMPLETED or not counts.left:
         return ending
     left = f"{counts.left} of {counts.requested} rollouts"
     reason = f"ended with status 0, but {left} never reached an end"
+    if lost is not None:
+        reason = f"ended with status 0, but the results of {left} are not there: {lost}"
     return replace(ending, outcome=Outcome.FAILED, failure=Failure("workers", 0, reason))
 
 
