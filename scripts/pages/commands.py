@@ -17,7 +17,7 @@ _STATUSES = {
     ExitStatus.OK: "All rollouts were completed; the command did what it was asked.",
     ExitStatus.SOME_ABANDONED: "The run ended, but some rollouts were abandoned.",
     ExitStatus.USAGE: "Wrong usage or configuration, and nothing was started; or a place that is "
-    "full or not writable, also where only the summary could not be written.",
+    "full, not writable or taken away, also where only the summary could not be written.",
     ExitStatus.PROCESS_FAILED: "A process could not start, or died; the summary names it.",
     ExitStatus.OUT_OF_MEMORY: "A process ran out of memory.",
     ExitStatus.CANCELLED: "The run was cancelled or timed out.",
