@@ -29,6 +29,8 @@ def read_file_at(path: str | Path, *, max_bytes: int) -> tuple[bytes, float]:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         data = file.read(max_bytes + 1)
+    if data is None:  # a kernel's log and the like: regular by name, and nothing there yet
+        raise OSError(errno.EINVAL, "not a regular file with content", str(path))
     if len(data) > max_bytes:
         raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", str(path))
     return data, status.st_mtime

@@ -44,6 +44,15 @@ BOUNDED = {
     "large": ("#" * (descriptions.BYTES_MAX + 1), "cannot be read: larger than 262144 bytes"),
     "closed only": ("]", "line 1: "),
     "digits": ("name: " + "9" * 5000, "Exceeds the limit"),
+    "a tag": ("name: !!timestamp xx", "line 1: the tag '!!timestamp': values are plain text"),
+    "a tag on a key": ("a: 1\n!!binary a: 1", "line 2: the tag '!!binary'"),
+    "a tag on a list": ("a: !!set [x]", "the tag '!!set'"),
+    "a tag on a section": ("a: !!python/object:x {}", "the tag '!!python/object:x'"),
+    "a tag at the top": ("!!omap {a: 1}", "line 1: the tag '!!omap'"),
+    "a tag of nobody's": ("a: !x 1", "the tag '!x'"),
+    "a tag without a name": ("a: ! 1", "the tag '!'"),
+    "a tag by a handle": ("%TAG !y! tag:yaml.org,2002:\n---\na: !y!bool x", "the tag '!!bool'"),
+    "a tag that an alias repeats": ("a: &a !!int x\nb: *a", "the tag '!!int'"),
     "text in text": ("'a: &a [*a]'", "does not describe a simulator"),
 }
 
@@ -97,6 +106,35 @@ def test_the_bounds_are_met_exactly(tmp_path: Path) -> None:
     path.write_text("a: " + "[" * 32 + "]" * 32)
     with pytest.raises(ConfigError, match="levels"):
         descriptions.load(path)
+
+
+def test_what_gives_nothing_yet_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A kernel's log is regular by its name, and read without waiting gives nothing at all."""
+    there, here = os.pipe()
+    (tmp_path / "log.yaml").touch()
+    regular = os.stat(tmp_path / "log.yaml")  # noqa: PTH116
+    os.set_blocking(there, False)
+    monkeypatch.setattr("rolltop.files.os.open", lambda *_: there)
+    monkeypatch.setattr("rolltop.files.os.fstat", lambda _: regular)
+    with pytest.raises(ConfigError, match=r"log\.yaml cannot be read: not a regular") as caught:
+        descriptions.load(tmp_path / "log.yaml")
+    os.close(here)
+    assert "a regular file of 256 KiB at most" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("named", ["a.yaml", "b.yaml", "a.yaml/x.yaml"])
+def test_links_in_a_circle_are_refused(
+    named: str, composed: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    (tmp_path / "a.yaml").symlink_to("b.yaml")
+    (tmp_path / "b.yaml").symlink_to("a.yaml")
+    with pytest.raises(ConfigError) as caught:
+        composed(f"sim.file={named}")
+    place = f"sim.file: {tmp_path / named} cannot be read: its links lead in a circle"
+    assert caught.value.message == place
+    assert caught.value.hint == "name the file itself"
 
 
 @given(st.text("&*ab[]{}:,-# \n<|>'\"!%@$0", max_size=60))

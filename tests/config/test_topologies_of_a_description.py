@@ -93,8 +93,55 @@ def test_what_a_topology_takes_in_is_bounded_too(composed: Compose, topologies: 
     assert composed(SIM, "topology=more").runtime.nr_workers == 3
     (topologies / "base.yaml").write_text(BOUNDED["bomb"][0])
     assert "topology=base: " in refusal(composed, "more").message
-    (topologies / "base.yaml").write_text("defaults: [more]\n")
-    refusal(composed, "more")
+
+
+@pytest.mark.parametrize(
+    ("texts", "loop"),
+    [
+        ({"a": "[a]"}, "topology/a -> topology/a"),
+        ({"a": "[b]", "b": "[a]"}, "topology/a -> topology/b -> topology/a"),
+        (
+            {"a": "[b]", "b": "[_self_, {/topology: c}]", "c": "[b]"},
+            "topology/b -> topology/c -> topology/b",
+        ),
+    ],
+)
+def test_defaults_that_lead_back_are_named(
+    texts: dict[str, str], loop: str, composed: Compose, topologies: Path
+) -> None:
+    for name, defaults in texts.items():
+        (topologies / f"{name}.yaml").write_text(f"defaults: {defaults}\n")
+    error = refusal(composed, "a")
+    assert error.message.endswith(f"its defaults lead back to itself: {loop}"), error.message
+    first = error.message.split(" -> ")[-1].removeprefix("topology/")
+    assert error.message.startswith(f"topology={first}: {topologies / first}.yaml: ")
+    assert f"out of the defaults of topology/{first}" in str(error.hint)
+
+
+@pytest.mark.parametrize(
+    "defaults",
+    [
+        "3",
+        "{a: b}",
+        "null",
+        "[null]",
+        "[3]",
+        "['']",
+        "['???']",
+        "[{'': a}]",
+        "[{'/': a}]",
+        "[{'override @b': a}]",
+        "[{a: {b: c}}]",
+    ],
+)
+def test_defaults_that_are_no_list_of_files_are_refused(
+    defaults: str, composed: Compose, topologies: Path
+) -> None:
+    (topologies / "x.yaml").write_text(f"defaults: {defaults}\n")
+    error = refusal(composed, "x")
+    place = f"topology=x: {topologies}/x.yaml: defaults is a list of files to take in, not "
+    assert error.message.startswith(place)
+    assert error.hint == "defaults: [NAME], or [/GROUP: NAME]"
 
 
 @pytest.mark.parametrize("out", ["../../../x", "../x"])

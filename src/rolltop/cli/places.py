@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROOM = "make room there, or choose another place"
+_PNG = b"\x89PNG\r\n\x1a\n"
+"""The first bytes of every PNG."""
 _WRITABLE = "choose a place that you may write to"
 _CURES = {
     errno.ENOSPC: _ROOM,
@@ -72,6 +74,34 @@ def place_for_file(option: str, named: Path) -> Path:
         raise ConfigError(f"{what}: {error}", hint="choose another name") from error
     except OSError as error:
         raise refused(what, error) from error
+
+
+def place_for_picture(option: str, named: Path) -> Path:
+    """Return what `place_for_file` does, for a PNG, which replaces nothing but another one.
+
+    Raises:
+        ConfigError: No picture can be put there.
+    """
+    place = place_for_file(option, named)
+    if named.suffix.lower() not in ("", ".png"):
+        raise ConfigError(
+            f"{option} {named}: the picture is a PNG, not {named.suffix}",
+            hint=f"{option} {named.with_suffix('.png')}",
+        )
+    try:
+        if place.exists() and not _is_png_or_empty(place):
+            raise ConfigError(
+                f"{option} {named} is there already, and is no PNG", hint="choose another name"
+            )
+    except OSError as error:
+        raise refused(f"{option} {named}", error) from error
+    return place
+
+
+def _is_png_or_empty(place: Path) -> bool:
+    with place.open("rb") as file:
+        start = file.read(len(_PNG))
+    return start in (_PNG, b"")
 
 
 def refused(what: str, error: OSError, hint: str | None = None) -> ConfigError:

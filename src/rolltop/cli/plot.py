@@ -23,12 +23,12 @@ def plot(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was drawn as JSON.")] = False,
 ) -> int:
     """Draw metrics_plot.png of a run from the data that it left, be it one that was killed."""
-    from rolltop.cli.places import place_for_file, refused
+    from rolltop.cli.places import place_for_picture, refused
     from rolltop.lifecycle.replot import replot
     from rolltop.lifecycle.runs import resolve_run
     from rolltop.report.text import throughput_line
 
-    given = None if output is None else place_for_file("--output", output)
+    given = None if output is None else place_for_picture("--output", output)
     paths = resolve_run(run, Path.cwd() / "runs")
     report = replot(paths, output=given)
     if isinstance(report.plot_error, OSError):

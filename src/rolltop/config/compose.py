@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rolltop.config import complaints, devices, hydra_groups, resolving, simulators, translate
+from rolltop.config import (
+    complaints,
+    devices,
+    hydra_groups,
+    resolving,
+    simulators,
+    texts,
+    translate,
+)
 from rolltop.config.overrides import read
 from rolltop.config.schema import RunConfig
 from rolltop.errors import ConfigError
@@ -52,6 +60,7 @@ def compose(
     """
     from omegaconf.errors import OmegaConfBaseException
 
+    _check_here(cwd)
     found = simulators.installed_folders() if folders is None else dict(folders)
     request = read(overrides, cwd, simulators.names_of(found))
     run_uuid, started = run_uuid or str(uuid.uuid4()), started or datetime.now(UTC)
@@ -80,6 +89,7 @@ def validate(data: Mapping[str, Any]) -> RunConfig:
     Raises:
         ConfigError: Naming the first thing that does not fit.
     """
+    texts.check(data)
     try:
         text = json.dumps(data)
     except (TypeError, ValueError) as error:
@@ -89,6 +99,15 @@ def validate(data: Mapping[str, Any]) -> RunConfig:
     except ValidationError as error:
         known = complaints.paths_of(dict(data))
         raise translate.from_pydantic(error, RunConfig, known) from None
+
+
+def _check_here(cwd: Path) -> None:
+    """Relative paths start from here, and what a run writes about itself is text."""
+    if texts.fault_of(str(cwd)) is not None:
+        raise ConfigError(
+            f"the current folder {str(cwd)!r}: its name is not text in UTF-8",
+            hint="rename it, or run rolltop from another folder",
+        )
 
 
 def _settle_run(

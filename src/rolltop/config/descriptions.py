@@ -63,7 +63,9 @@ def read_text(path: Path, place: str) -> str:
             hint = f"what is read is a regular file of {BYTES_MAX // 1024} KiB at most"
         raise ConfigError(f"{place} cannot be read: {reason}", hint=hint) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{place} is not text in UTF-8") from None
+        raise ConfigError(
+            f"{place} is not text in UTF-8", hint="save it in UTF-8, the encoding of YAML"
+        ) from None
 
 
 def no_keys(place: str, what: str) -> str:
@@ -88,13 +90,41 @@ def load_text(text: str, place: str, what: str) -> DictConfig | ListConfig:
 
     try:
         _check_bounds(text, place, what)
-        return OmegaConf.load(io.StringIO(text))
+        loaded = OmegaConf.load(io.StringIO(text))
+        _check_defaults(OmegaConf.to_container(loaded), place)
     except yaml.YAMLError as error:
         raise translate.from_yaml(error, place) from None
     except RecursionError:
         raise ConfigError(f"{place}: one of its ${{...}} is nested too deep") from None
     except (OmegaConfBaseException, OSError, ValueError) as error:
         raise ConfigError(f"{place}: {translate.one_line(str(error))}") from None
+    return loaded
+
+
+def _check_defaults(loaded: object, place: str) -> None:
+    """Refuse what Hydra cannot read as the list of files that this one takes in."""
+    defaults = loaded.get("defaults", []) if isinstance(loaded, dict) else []
+    items = defaults if isinstance(defaults, list) else [defaults]
+    wrong = [item for item in items if not _is_default(item)]
+    if wrong or items is not defaults:
+        shown = repr(wrong[0] if wrong else defaults)
+        raise ConfigError(
+            f"{place}: defaults is a list of files to take in, not {shown:.60}",
+            hint="defaults: [NAME], or [/GROUP: NAME]",
+        )
+
+
+def _is_default(item: object) -> bool:
+    """Whether it is a file's name, or one pair of a group and the names of files in it."""
+    if isinstance(item, str):
+        return bool(item.strip()) and item != "???"
+    if not isinstance(item, dict) or len(item) != 1:
+        return False
+    (group, names), *_ = item.items()
+    listed = names if isinstance(names, list) else ["null" if names is None else names]
+    words = str(group).partition("@")[0].split()  # override /topology@package
+    is_named = bool(words) and words[-1].strip("/") not in ("", "override", "optional")
+    return is_named and all(isinstance(name, str) for name in listed)
 
 
 def _check_bounds(text: str, place: str, what: str) -> None:
@@ -110,11 +140,24 @@ def _check_bounds(text: str, place: str, what: str) -> None:
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if not counter.open and isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent):
             raise ConfigError(no_keys(place, what))
-        complaint = counter.take(event)
+        complaint = _tag_complaint(event) or counter.take(event)
         if complaint:
             mark = event.start_mark
             line = "" if mark is None else f", line {mark.line + 1}"
             raise ConfigError(f"{place}{line}: {complaint[0]}", hint=complaint[1])
+
+
+def _tag_complaint(event: Any) -> tuple[str, str] | None:
+    """Return what is wrong with a value that says its type: a tag can make anything of it."""
+    tag = getattr(event, "tag", None)
+    if tag is None:
+        return None
+    written = str(tag).replace("tag:yaml.org,2002:", "!!")
+    return (
+        f"the tag {written!r:.40}: values are plain text, numbers, true, false, null, "
+        "lists and sections",
+        "leave the tag out; text that looks like a number is written in quotes",
+    )
 
 
 class _Counter:

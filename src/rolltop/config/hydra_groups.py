@@ -13,6 +13,7 @@ from rolltop.config import complaints, descriptions, simulators, translate
 from rolltop.config.overrides import GROUPS, SIM_OF_FILE
 from rolltop.config.schema import RunConfig
 from rolltop.config.schema.paths import has_path
+from rolltop.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,6 +73,12 @@ class _Folders:
             }
             for group in GROUPS
         }
+
+    def file_of(self, option: str) -> Path | None:
+        """Return the file of ``topology/2gpu``, None where there is none."""
+        own = (self.own,) if self.own is not None and option.startswith("topology/") else ()
+        files = (Path(folder, f"{option}.yaml") for folder in (*own, *self.others))
+        return next((file for file in files if file.is_file()), None)
 
 
 def merge(request: Request, installed: Mapping[str, Path]) -> Merged:
@@ -141,9 +148,47 @@ def _hydra(overrides: Sequence[str], folders: _Folders) -> DictConfig:
 
     searchpath = f"hydra.searchpath=[{','.join(map(_quoted, folders.searchpath()))}]"
     with initialize(None, job_name="rolltop", version_base="1.3"):
-        cfg = hydra_compose(_PRIMARY, [searchpath, *overrides], return_hydra_config=True)
+        try:
+            cfg = hydra_compose(_PRIMARY, [searchpath, *overrides], return_hydra_config=True)
+        except RecursionError as error:
+            loop = _loop_of_defaults(error)
+            if loop is None:
+                raise
+            raise _goes_round(loop, folders) from None
     OmegaConf.set_struct(cfg, value=False)
     return cfg
+
+
+def _loop_of_defaults(error: RecursionError) -> list[str] | None:
+    """Return the options whose ``defaults`` lead back to the first; None if it was another thing.
+
+    Hydra goes through them one within the other, and each knows which one took it in.
+    """
+    node = None
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_name == "_create_defaults_tree_impl":
+            node = at.tb_frame.f_locals["root"].parent
+        at = at.tb_next
+    path: list[str] = []
+    while node is not None and node.parent is not None:
+        path.insert(0, node.node.get_config_path())
+        node = node.parent
+    first = next((at for at, name in enumerate(path) if name in path[at + 1 :]), None)
+    return None if first is None else path[first : path.index(path[first], first + 1) + 1]
+
+
+def _goes_round(loop: Sequence[str], folders: _Folders) -> ConfigError:
+    """Return the complaint about ``defaults`` that lead back to where they started."""
+    names = ["sim.file" if name == f"sim/{SIM_OF_FILE}" else name for name in loop]
+    group, _, option = names[0].rpartition("/")
+    file = folders.file_of(loop[0])
+    place = f"{group}={option}" if group else option
+    return ConfigError(
+        f"{place}{'' if file is None else f': {file}'}: its defaults lead back to itself: "
+        + " -> ".join(names),
+        hint=f"take {names[1]} out of the defaults of {names[0]}",
+    )
 
 
 def _quoted(text: str) -> str:
@@ -156,10 +201,11 @@ def _known_paths(request: Request, folders: _Folders) -> list[str]:
     """Return all dotted paths without the user's values; none if the groups do not fit."""
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
     try:
         cfg = _hydra(request.groups, folders)
-    except HydraException:
+    except (HydraException, OmegaConfBaseException, ValueError):
         return []
     del cfg["hydra"]
     tree = OmegaConf.to_container(cfg)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rolltop.config import simulators
+from rolltop.config import simulators, texts
 from rolltop.config.complaints import is_at_or_below
 from rolltop.errors import ConfigError
 
@@ -68,11 +68,26 @@ def read(overrides: Sequence[str], cwd: Path, known_sims: tuple[str, ...]) -> Re
         if key in GROUPS:
             groups.append(_group_override(text, parsed))
         elif key == "sim.file" and not parsed.is_delete():
-            sim_file = (cwd / str(parsed.value())).resolve()
+            sim_file = _resolved(cwd / str(parsed.value()))
         else:
             values.append(_value_override(text, key))
     groups.append(_simulator(groups, sim_file, known_sims))
     return Request(tuple(dict.fromkeys(groups)), tuple(values), sim_file)
+
+
+def _resolved(sim_file: Path) -> Path:
+    """Return where the description lies, links followed: what it names lies beside it."""
+    try:
+        found = sim_file.resolve()
+    except RuntimeError:  # what pathlib makes of ELOOP
+        raise ConfigError(
+            f"sim.file: {sim_file} cannot be read: its links lead in a circle",
+            hint="name the file itself",
+        ) from None
+    fault = texts.fault_of(str(found))
+    if fault is not None:
+        raise ConfigError(f"sim.file: {str(found)!r} {fault}", hint="rename the folder it lies in")
+    return found
 
 
 def _parsed(parser: OverridesParser, written: str) -> tuple[str, Override]:
@@ -120,8 +135,9 @@ def _escaped(value: str) -> str:
 
 
 def _refuse_what_is_no_override(text: str) -> None:
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ConfigError(f"override {_shown(text)} is not text in UTF-8")
+    fault = texts.fault_of(text)
+    if fault is not None:
+        raise ConfigError(f"override {_shown(text)} {fault}")
     if len(text) > LENGTH_MAX:
         raise ConfigError(
             f"override {_shown(text)} has {len(text):,} characters, "

@@ -160,6 +160,7 @@ _CURES: dict[str, str] = {
     "n_concurrent_rollouts": "0 would be a capacity of zero; skip=true leaves the service out",
     "replicas_per_container": "0 would be a capacity of zero; "
     "runtime.endpoints.<s>.skip=true leaves the service out",
+    "env": "leave the variable out, or choose another name",
     "gpus": "no entry would be a capacity of zero; null is one CPU container, [0,0] two on GPU 0",
 }
 

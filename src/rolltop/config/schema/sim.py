@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import Formatter
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -13,6 +14,26 @@ from rolltop.model.plan import HealthKind
 
 RESERVED = frozenset({"worker", "scheduler", "prometheus", "guard"})
 """Names of a run's own processes and of their logs."""
+RUN_VARIABLES = frozenset(
+    f"ROLLTOP_{name}"
+    for name in (
+        "GUARD",
+        "METRICS_PORT",
+        "PROCESS",
+        "RUN_NAME",
+        "RUN_UUID",
+        "SCRAPE_INTERVAL_S",
+        "TELEMETRY",
+        "TOPOLOGY_DIGEST",
+        "WORKER_ID",
+    )
+)
+"""Variables by which a run's processes are known and know their run: it sets them itself."""
+SCENE_NAME_MAX = 200
+"""Characters of a scene's name, of the 255 that a file's name may have."""
+_SCENE_FIELD = re.compile(r"(?:[0_.-]?>)?#?0?\d{0,3}_?[bdoxX]?")
+"""Formats of a whole number in which no two are written alike: ``04d``, ``_>5``, ``x``."""
+_LAST_SCENE = 999_999_999
 KNOBS = ("nr_workers", "gpus", "replicas_per_container", "n_concurrent_rollouts", "cache_size")
 
 
@@ -49,9 +70,19 @@ class Process(Model):
         for pattern in patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
         return patterns
+
+    @field_validator("env")
+    @classmethod
+    def _variables_are_free(cls, env: dict[str, str]) -> dict[str, str]:
+        for name in env:
+            if not name or "=" in name:
+                raise ValueError(f"{name!r} cannot be the name of a variable: empty, or with a '='")
+            if name in RUN_VARIABLES:
+                raise ValueError(f"{name} is one of the variables that the run itself sets")
+        return env
 
     def texts(self) -> tuple[tuple[str, str], ...]:
         """Return every text that may hold templates, as (place below the process, text)."""
@@ -103,21 +134,47 @@ class Scenes(Model):
     """How many scenes there are, and how they are named."""
 
     count: Positive = 1000
-    name: str = "scene-{index:04d}"
-    """A format with {index}, 0 to count - 1; part of a path."""
+    name: str = Field(default="scene-{index:04d}", max_length=SCENE_NAME_MAX)
+    """A format with {index}, a whole number from 0 to count - 1; part of a path."""
 
     @field_validator("name")
     @classmethod
     def _is_a_format(cls, name: str) -> str:
-        try:
-            first, second = name.format(index=0), name.format(index=1)
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(f"{name!r} cannot be filled with {{index}}") from error
-        if first == second:
+        n_fields = _count_fields(name)
+        if n_fields is None:
+            raise ValueError(
+                f"{name!r} cannot be filled with {{index}}, a whole number as in {{index:04d}}"
+            )
+        if n_fields == 0:
             raise ValueError(f"{name!r} has no {{index}}: all scenes would have one name")
+        first, last = name.format(index=0), name.format(index=_LAST_SCENE)
+        if len(last) > SCENE_NAME_MAX:
+            raise ValueError(
+                f"{name!r} makes names of {len(last):,} characters: "
+                f"must be at most {SCENE_NAME_MAX} characters long"
+            )
         if not re.fullmatch(WORD, first):
             raise ValueError(f"{first!r} cannot be the name of a directory")
         return name
+
+
+def _count_fields(name: str) -> int | None:
+    """Return how often a scene's name has {index}, None where it cannot be filled with it.
+
+    Nothing is formatted before this is known: a few characters can ask for more than a machine
+    holds.
+    """
+    try:
+        parts = list(Formatter().parse(name))
+    except ValueError:
+        return None
+    fields = [(field, how or "", change) for _, field, how, change in parts if field is not None]
+    if any(
+        field != "index" or change or not _SCENE_FIELD.fullmatch(how)
+        for field, how, change in fields
+    ):
+        return None
+    return len(fields)
 
 
 def _steps(value: object) -> object:
