@@ -18,7 +18,7 @@ def plot(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the picture goes instead of the run directory."),
+        typer.Option("--output", "-o", help="Where the PNG goes instead of the run directory."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was drawn as JSON.")] = False,
 ) -> int:
