@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,18 @@ def test_a_summary_is_not_drawn_over(
         assert run_command_line(["plot", ".", "-o", name]) == 2
         assert capsys.readouterr().err.startswith(f"rolltop: --output {name}")
         assert (tmp_path / name).read_text() == "{}"
+
+
+def test_a_place_whose_name_is_no_text_is_printed_as_it_is() -> None:
+    program = (
+        "import os; from rolltop.cli import entry; entry._open_streams(); "
+        "print(os.fsdecode(b'd\\xff/o.png'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"d\xff/o.png\n"), done.stderr
