@@ -34,7 +34,7 @@ SERVICES: tuple[Panel, ...] = (
         empty_reason=NO_SERVER_TIME,
         y_max=1.05,
         thresholds=(Threshold(1.0, "always busy"),),
-        description="Mean over a service's instances. The highest is the bottleneck, unless all are low.",
+        description="Mean over a service's instances. The highest is the limit unless all are low.",
     ),
     Panel(
         key="calls",
