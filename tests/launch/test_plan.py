@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rolltop.config import RunConfig, compose, validate
 from rolltop.config.schema.templates import names_in
+from rolltop.errors import ConfigError
 from rolltop.launch.plan import plan, ports_needed
 from rolltop.launch.plan_text import describe_plan, render_plan
 from rolltop.model.plan import HealthKind, LaunchPlan, Role
@@ -150,8 +151,9 @@ def test_a_worker_is_told_who_it_is_and_where_its_page_is_read() -> None:
 
 
 def test_a_simulator_cannot_lie_about_the_run() -> None:
-    config = toy({"sim.worker.env": {"ROLLTOP_RUN_UUID": "another", "MINE": "{worker_id}"}})
-    worker = planned(config).of_role(Role.WORKER)[1]
+    with pytest.raises(ConfigError, match="ROLLTOP_RUN_UUID is one of the variables"):
+        toy({"sim.worker.env": {"ROLLTOP_RUN_UUID": "another"}})
+    worker = planned(toy({"sim.worker.env": {"MINE": "{worker_id}"}})).of_role(Role.WORKER)[1]
     assert worker.env["ROLLTOP_RUN_UUID"] == UUID
     assert worker.env["MINE"] == "1"
 
