@@ -194,15 +194,15 @@ def test_a_run_directory_that_is_taken_away_is_no_success(start_run, tmp_path, m
     assert done.summary["telemetry"]["missing"]["prometheus"].startswith(lost)
 
 
-def test_a_run_that_has_measured_nothing_is_not_to_be_opened(start_run):
+def test_only_a_run_that_has_measured_something_is_to_be_opened(start_run):
+    """Stopped before or just after the first sample, whichever Prometheus is quick enough for."""
     run = start_run(*TINY)
     run.wait_for((run.run_dir / "prometheus/data/wal/00000000").exists, "a database")
     run.process.send_signal(signal.SIGTERM)
     done = run.finish()
     assert done.status == 5
-    assert "\nopen " not in done.out
     plotted = _rolltop(run.run_dir.parent, "plot", "run")
-    assert plotted.returncode == 6, plotted.stderr
+    assert plotted.returncode == (0 if "\nopen " in done.out else 6), plotted.stderr
 
 
 def test_a_summary_that_cannot_be_written_is_no_success(start_run):
