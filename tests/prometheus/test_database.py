@@ -12,7 +12,13 @@ import pytest
 from rolltop.errors import PrometheusError
 from rolltop.model.series import Series
 from rolltop.prometheus import database
-from rolltop.prometheus.database import blocks, copy_data, copy_sparse, is_database
+from rolltop.prometheus.database import (
+    blocks,
+    copy_data,
+    copy_sparse,
+    has_samples,
+    is_database,
+)
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +186,13 @@ def test_a_head_alone_is_a_database(tmp_path):
     assert not is_database(tmp_path)
     (tmp_path / "wal").mkdir()
     assert is_database(tmp_path)
+
+
+def test_samples_lie_in_blocks_or_in_a_log_that_is_not_empty(two_blocks, tmp_path):
+    assert has_samples(two_blocks)
+    assert not has_samples(tmp_path / "absent")
+    (tmp_path / "wal").mkdir()
+    (tmp_path / "wal" / "00000000").touch()
+    assert not has_samples(tmp_path)
+    (tmp_path / "wal" / "00000000").write_bytes(b"a record")
+    assert has_samples(tmp_path)
