@@ -138,7 +138,7 @@ def test_a_guard_that_is_killed_leaves_nothing_and_is_reported(launch):
 
 
 async def test_a_guard_that_is_stopped_is_killed_and_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(guard_client, "_PINGS_UNANSWERED_MAX", 2)
+    monkeypatch.setattr(guard_client, "_PINGS_TO_STOPPED_MAX", 2)
     async with Supervisor(tmp_path, guard_log=tmp_path / "guard.log") as supervisor:
         sleeper = python("sleeper-0", "import time; time.sleep(600)", str(tmp_path))
         pid = await supervisor.start(sleeper, tmp_path / "sleeper-0.log")
@@ -152,8 +152,21 @@ async def test_a_guard_that_is_stopped_is_killed_and_reported(tmp_path, monkeypa
         assert living_with(str(tmp_path)) == []
 
 
+async def test_a_guard_that_is_only_held_up_has_more_time(tmp_path, monkeypatch):
+    """It is stopped here too, but looks as one that waits for its turn or for a file system."""
+    for name, value in {"TO_STOPPED_MAX": 1, "MAX": 4}.items():
+        monkeypatch.setattr(guard_client, f"_PINGS_{name}", value)
+    monkeypatch.setattr(guard_client, "_PING_EVERY_S", 0.5)
+    monkeypatch.setattr(guard_client, "_is_stopped", lambda _pid: False)
+    async with Supervisor(tmp_path, guard_log=tmp_path / "guard.log") as supervisor:
+        assert supervisor.guard_pid is not None
+        os.kill(supervisor.guard_pid, signal.SIGSTOP)
+        _, failure = diagnose(await supervisor.exits.get(), ())
+        assert failure.reason == "did not answer for 2 s, and was killed for it"
+
+
 async def test_a_guard_that_is_stopped_at_the_end_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(guard_client, "_PINGS_UNANSWERED_MAX", 2)
+    monkeypatch.setattr(guard_client, "_PINGS_TO_STOPPED_MAX", 2)
     supervisor = Supervisor(tmp_path, guard_log=tmp_path / "guard.log")
     await supervisor.open()
     sleeper = python("sleeper-0", "import time; time.sleep(600)", str(tmp_path))

@@ -31,8 +31,11 @@ _READY_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 120.0
 """Long logs take their time: some twenty megabytes are searched for secrets in a second."""
 _PING_EVERY_S = 2.0
-_PINGS_UNANSWERED_MAX = 5
-"""A guard obeys within milliseconds; one that answers none of these is stopped, or hangs."""
+_PINGS_TO_STOPPED_MAX = 5
+"""Nothing else makes a guard that is stopped go on, and no process is looked after meanwhile."""
+_PINGS_MAX = 60
+"""A guard obeys within milliseconds. But a machine without memory, or a file system that hangs, may
+hold one up for a minute, and a run is not to end for that."""
 _STOPPED = frozenset("Tt")
 
 
@@ -135,7 +138,7 @@ class GuardClient:
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until it has ended in order; one that is stopped, or takes too long, is killed."""
         until, stopped_s = time.monotonic() + _END_TIMEOUT_S, 0.0
-        while time.monotonic() < until and stopped_s < _silence_s():
+        while time.monotonic() < until and stopped_s < _PING_EVERY_S * _PINGS_TO_STOPPED_MAX:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_PING_EVERY_S)
                 break
@@ -158,7 +161,7 @@ class GuardClient:
         Unanswered questions are counted, not time: a launcher that was stopped itself, and goes
         on, finds the answers waiting.
         """
-        while self._unanswered < _PINGS_UNANSWERED_MAX:
+        while self._unanswered < _pings_max(process.pid):
             self._unanswered += 1
             try:
                 async with asyncio.timeout(_PING_EVERY_S):
@@ -168,7 +171,7 @@ class GuardClient:
             except LaunchError:
                 return
             await asyncio.sleep(_PING_EVERY_S)
-        self._silent_s = _silence_s()
+        self._silent_s = _PING_EVERY_S * self._unanswered
         process.kill()
 
     def _note(self, event: dict[str, Any]) -> None:
@@ -193,9 +196,9 @@ class GuardClient:
         self._on_lost(replace(ended, silent_s=self._silent_s))
 
 
-def _silence_s() -> float:
-    """Return how long a guard may say nothing, seconds."""
-    return _PING_EVERY_S * _PINGS_UNANSWERED_MAX
+def _pings_max(pid: int) -> int:
+    """Return how many questions a guard may leave unanswered."""
+    return _PINGS_TO_STOPPED_MAX if _is_stopped(pid) else _PINGS_MAX
 
 
 def _is_stopped(pid: int) -> bool:

@@ -23,6 +23,7 @@ from rolltop_instrument._page import Page
 from rolltop_instrument._profiles import GcProfile, LoopProfile
 from rolltop_instrument._readers import Reader, Readers
 from rolltop_instrument._retry import Backoff, RetryOn, retry
+from rolltop_instrument._settings import MAX_KINDS, interval_s, kinds_of, page_port_of
 from rolltop_instrument._version import __version__
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ T = TypeVar("T")
 CENTRAL_INTERVAL_S = 10.0
 """How often a central Prometheus scrapes."""
 _LINGER_INTERVALS = 2
-_MAX_KINDS = 64
-_LARGEST_PORT = 65535
-_LONGEST_NUMBER = 10
 _LOOP = (names.LOOP_IDLE, names.LOOP_POLL, names.LOOP_WORK)
 
 
@@ -56,41 +54,6 @@ def _guest(
             fault(method.__name__, problem)
 
     return guarded
-
-
-def _interval_s(name: str, said: Any) -> float:
-    """The scrape interval in seconds, as the host or the launcher says it."""
-    try:
-        seconds = float(said)
-    except (TypeError, ValueError, OverflowError):
-        seconds = 0.0
-    if 0 < seconds < inf:
-        return seconds
-    warn("%s=%r is not a number of seconds; using 1", name, said)
-    return 1.0
-
-
-def _port(name: str, said: str | None) -> int | None:
-    """The page's port as the launcher says it; None where it says none."""
-    if said is None:
-        return None
-    if said.isascii() and said.isdecimal() and len(said) < _LONGEST_NUMBER:
-        port = int(said)
-        if port <= _LARGEST_PORT:
-            return port
-    warn("%s=%r is not a port; going on without a page", name, said)
-    return None
-
-
-def _kinds(said: Any) -> tuple[str, ...]:
-    """Kinds of scheduling as the host names them."""
-    if isinstance(said, str):
-        return (said,)
-    try:
-        return tuple(map(str, said))[:_MAX_KINDS]
-    except TypeError:
-        warn("renderer_kinds=%r are no names; going on without", said)
-        return ()
 
 
 class WorkerTelemetry:
@@ -133,9 +96,9 @@ class WorkerTelemetry:
         self.run_uuid = str(run_uuid)
         self.run_name = str(run_name)
         self._address = (host, port)
-        self._scrape_interval_s = _interval_s("scrape_interval_s", scrape_interval_s)
+        self._scrape_interval_s = interval_s("scrape_interval_s", scrape_interval_s)
         self._lock = threading.RLock()
-        self._kinds = Bound(_MAX_KINDS, "kinds of scheduling")
+        self._kinds = Bound(MAX_KINDS, "kinds of scheduling")
         self._registry = Registry(names.METRICS, self.worker_id)
         self._book = CallBook(self._registry)
         self._loop_profile = LoopProfile()
@@ -147,7 +110,7 @@ class WorkerTelemetry:
         self._frozen = False
         self._inherited = False
         info = (self.run_uuid, str(version), str(topology_digest))
-        self._create_known(_kinds(renderer_kinds), info)
+        self._create_known(kinds_of(renderer_kinds), info)
         self._registry.before_render(self._refresh)
         in_forked_child(self, WorkerTelemetry._turn_off_in_child)
 
@@ -179,12 +142,12 @@ class WorkerTelemetry:
         if worker_id is None:
             worker_id = environ.get("ROLLTOP_WORKER_ID", "0")
         if port is None:
-            port = _port("ROLLTOP_METRICS_PORT", environ.get("ROLLTOP_METRICS_PORT"))
+            port = page_port_of("ROLLTOP_METRICS_PORT", environ.get("ROLLTOP_METRICS_PORT"))
         settings: dict[str, Any] = {
             "run_uuid": environ.get("ROLLTOP_RUN_UUID", ""),
             "run_name": environ.get("ROLLTOP_RUN_NAME", ""),
             "topology_digest": environ.get("ROLLTOP_TOPOLOGY_DIGEST", ""),
-            "scrape_interval_s": _interval_s(
+            "scrape_interval_s": interval_s(
                 "ROLLTOP_SCRAPE_INTERVAL_S", environ.get("ROLLTOP_SCRAPE_INTERVAL_S", "1")
             ),
             "enabled": environ.get("ROLLTOP_TELEMETRY", "1") != "0",
